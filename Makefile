@@ -27,7 +27,7 @@ test: $(STAMP) ## run every test (ARGS="-k flowchart" for some)
 check: $(STAMP) ## formatting, lint, strict types, import contracts
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
-	@$(BIN)/lint-imports --no-timings
+	@$(BIN)/lint-imports
 	@$(BIN)/pyright
 
 format: $(STAMP) ## format the code and mend what the linter can mend
