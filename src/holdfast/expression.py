@@ -55,6 +55,10 @@ class Scope(Protocol):
         """The nearest variable with that name; None when there is none."""
         ...
 
+    def get_variable_by_id(self, variable_id: str) -> Any:
+        """The value in the nearest scope that has that id. Raises Invalid when none has."""
+        ...
+
     def set_variable(self, name: str, value: Any) -> None:
         """Write the nearest variable with that name, converted to its type; an unknown name is created."""
         ...

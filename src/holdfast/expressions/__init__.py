@@ -1,0 +1,1 @@
+"""Expression languages, one module each, plugged into the port `holdfast.expression`."""
