@@ -1,0 +1,1 @@
+"""The same work done with other means, each as well as those means allow."""
