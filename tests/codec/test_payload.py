@@ -56,6 +56,8 @@ supported_values = st.recursive(
     max_leaves=20,
 )
 
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "elsa"
+
 
 class TestRoundTrip:
     @given(supported_values)
@@ -202,10 +204,10 @@ class TestReading:
         assert json.dumps(value) == before
 
 
-@pytest.mark.skipif(not Path("/work/shared/corpus/elsa").exists(), reason="the corpus is not here")
+@pytest.mark.skipif(not CORPUS.exists(), reason="the corpus is not here")
 @pytest.mark.parametrize("name", ["serialization-jsonobject-island", "serialization-jsonarray-island"])
 def test_elsas_own_islands_are_read(name: str) -> None:
-    folder = Path("/work/shared/corpus/elsa") / name
+    folder = CORPUS / name
     expected = json.loads((folder / "expected.json").read_text())
     step = expected["cases"][0]["steps"][0]
     value = read_payload(decode((folder / step["file"]).read_bytes()))

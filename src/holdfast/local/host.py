@@ -15,15 +15,15 @@ from holdfast.activities.events import event, task_completed
 from holdfast.authoring import Children, ChildResult
 from holdfast.bookmark import Bookmark, Stimulus, Trigger
 from holdfast.clock import Clock, Ids
-from holdfast.codec import read_payload
 from holdfast.definitions.document import Definition
 from holdfast.definitions.graph import Graph
 from holdfast.definitions.validate import Problem, validate
 from holdfast.engine import Environment, Limits, Outcome, index_triggers, run_burst
 from holdfast.engine.background import do_in_background
 from holdfast.errors import Invalid, NotFound
-from holdfast.instance import Incident, State, Status
+from holdfast.instance import Incident, Status
 from holdfast.local.catalogue import Catalogue
+from holdfast.local.children import REFUSED, REPLY_TO, child_ended, child_refused, child_start
 from holdfast.local.hosted import HostedInstance
 from holdfast.local.schedule import Schedules
 from holdfast.message import (
@@ -40,12 +40,6 @@ from holdfast.message import (
     StartChild,
 )
 from holdfast.plugin import Plugins
-
-REPLY_TO = "Holdfast:ReplyTo"
-"""The property in which a child keeps whom to tell when it has ended."""
-
-REFUSED = "Refused"
-"""The sub-status a parent is told for a child that never began."""
 
 
 class NotPublished(Invalid):
@@ -325,7 +319,7 @@ class LocalHost:
         state = outcome.state
         reply_to = state.properties.get(REPLY_TO)
         if state.status is Status.FINISHED and reply_to and state.parent_id:
-            self._effects.append((instance, Send(stimulus=_ended(state))))
+            self._effects.append((instance, Send(stimulus=child_ended(state))))
 
     async def settle(self) -> None:
         """Carry out what bursts asked for, until nothing is left."""
@@ -345,7 +339,7 @@ class LocalHost:
                 definition = self.definitions.find(effect.definition_id)
                 child = await self._start(definition, child_start(effect), effect.instance_id)
                 if not child.started and effect.reply_to is not None:
-                    await self._match(_refused(effect))
+                    await self._match(child_refused(effect))
             case Send():
                 await self._match(effect.stimulus)
             case HandOver():
@@ -422,46 +416,3 @@ class LocalHost:
                 self._kept.remove(entry)
                 return True
         return False
-
-
-def child_start(effect: StartChild) -> Start:
-    """The message by which a child begins."""
-    properties: dict[str, Any] = {"ParentInstanceId": effect.parent_id}
-    if effect.reply_to:
-        properties |= {"WaitForCompletion": True, REPLY_TO: effect.reply_to}
-    return Start(
-        input=effect.input,
-        correlation_id=effect.correlation_id,
-        properties=properties,
-        parent_id=effect.parent_id,
-    )
-
-
-def _refused(effect: StartChild) -> Stimulus:
-    """What a parent hears when an activation strategy did not let its child begin."""
-    return Stimulus(
-        name="child refused",
-        exact_key=effect.reply_to,
-        instance_id=effect.parent_id,
-        input={
-            "WorkflowOutput": {},
-            "WorkflowInstanceId": effect.instance_id,
-            "WorkflowStatus": Status.FINISHED.value,
-            "WorkflowSubStatus": REFUSED,
-        },
-    )
-
-
-def _ended(state: State) -> Stimulus:
-    """What a child that has ended tells its parent."""
-    return Stimulus(
-        name="child ended",
-        exact_key=state.properties[REPLY_TO],
-        instance_id=state.parent_id,
-        input={
-            "WorkflowOutput": read_payload(state.output),
-            "WorkflowInstanceId": state.id,
-            "WorkflowStatus": state.status.value,
-            "WorkflowSubStatus": state.sub_status.value,
-        },
-    )
