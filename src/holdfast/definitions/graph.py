@@ -5,6 +5,7 @@ constants or evaluators, their nested activities and their variables, so that a 
 name and reads no JSON. `compiler` makes graphs.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -171,13 +172,16 @@ class Graph:
         return found
 
     def find(self, activity: str) -> Node | None:
-        """By activity id, else by node id, else by name."""
+        """By activity id, else by node id, else by name.
+
+        How hosts number the invisible workflow nodes in a node id differs, so those do not count.
+        """
         named = self._by_id.get(activity)
         if named:
             return named[0]
-        return next((n for n in self.nodes if n.path == activity), None) or next(
-            (n for n in self.nodes if n.name == activity), None
-        )
+        wanted = _visible(activity)
+        found = next((n for n in self.nodes if ":" in activity and _visible(n.path) == wanted), None)
+        return found or next((n for n in self.nodes if n.name == activity), None)
 
     def output_accessor(self, accessor: str) -> tuple[str, str] | None:
         """`getResultFromReadLine1` to the activity's id and the output's name."""
@@ -201,6 +205,11 @@ class NodeNotFound(NotFound):
         super().__init__(
             f"Definition {definition.definition_id} version {definition.version} has no activity {ref!r}."
         )
+
+
+def _visible(path: str) -> list[str]:
+    """The segments of a node id that are activities somebody placed."""
+    return [segment for segment in path.split(":") if not re.fullmatch(r"Workflow\d+", segment)]
 
 
 def _pascal(name: str) -> str:
