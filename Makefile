@@ -3,7 +3,7 @@ PY ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 .DEFAULT_GOAL := help
-.PHONY: help run test check format bench corpus docs clean
+.PHONY: help run test check format bench corpus soak docs clean
 
 help: ## show this
 	@echo "Holdfast: durable workflows in Python."
@@ -39,6 +39,9 @@ bench: $(STAMP) ## measure, side by side with what we compete with (ONLY=engine)
 
 corpus: $(STAMP) ## run a folder of conformance scenarios (DIR=...)
 	@$(BIN)/python -m holdfast.testing.corpus $(or $(DIR),tests/corpus/elsa)
+
+soak: $(STAMP) ## simulate many seeds with nodes that die (SEEDS=100000)
+	@$(BIN)/python -m tests.simulation.soak $(or $(SEEDS),10000) 0
 
 docs: $(STAMP) ## rebuild the generated reference pages
 	@$(BIN)/python -m docs.build
