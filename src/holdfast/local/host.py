@@ -23,7 +23,6 @@ from holdfast.engine.background import do_in_background
 from holdfast.errors import Invalid, NotFound
 from holdfast.instance import Incident, Status
 from holdfast.local.catalogue import Catalogue
-from holdfast.local.children import REFUSED, REPLY_TO, child_ended, child_refused, child_start
 from holdfast.local.hosted import HostedInstance
 from holdfast.local.schedule import Schedules
 from holdfast.message import (
@@ -40,6 +39,7 @@ from holdfast.message import (
     StartChild,
 )
 from holdfast.plugin import Plugins
+from holdfast.runtime.children import REFUSED, child_ended, child_refused, child_start
 
 
 class NotPublished(Invalid):
@@ -316,10 +316,9 @@ class LocalHost:
     async def _keep(self, instance: HostedInstance, outcome: Outcome, graph: Graph) -> None:
         instance.keep(outcome, graph)
         self._effects.extend((instance, effect) for effect in outcome.effects)
-        state = outcome.state
-        reply_to = state.properties.get(REPLY_TO)
-        if state.status is Status.FINISHED and reply_to and state.parent_id:
-            self._effects.append((instance, Send(stimulus=child_ended(state))))
+        ended = child_ended(outcome.state)
+        if ended is not None:
+            self._effects.append((instance, Send(stimulus=ended)))
 
     async def settle(self) -> None:
         """Carry out what bursts asked for, until nothing is left."""

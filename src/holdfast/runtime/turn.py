@@ -7,12 +7,11 @@ that whoever finds it later carries on from the state instead of applying the me
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
-from typing import Any
 
 import msgspec
 
 from holdfast.bookmark import Bookmark, Stimulus
-from holdfast.codec import encode_payload, read_payload
+from holdfast.codec import encode_payload
 from holdfast.commit import (
     CONTINUE,
     Birth,
@@ -31,12 +30,10 @@ from holdfast.commit import (
 from holdfast.definitions.graph import Graph
 from holdfast.engine import Environment, Outcome, decode_state, encode_state, run_burst
 from holdfast.instance import Record, State, Status, SubStatus
-from holdfast.message import Effect, Message, Resume, Send, Start, StartChild
+from holdfast.message import Effect, Message, Resume, Send, StartChild
+from holdfast.runtime.children import child_ended, child_start
 from holdfast.runtime.letters import opened, sealed, shard_of
 from holdfast.store import Committed, Loaded
-
-REPLY_TO = "Holdfast:ReplyTo"
-"""The property in which a child keeps whom to tell when it has ended."""
 
 ADDRESSED = timedelta(days=1)
 ANYBODY = timedelta(minutes=1)
@@ -201,16 +198,9 @@ class Turn:
         )
 
     def _first_message(self, effect: StartChild, shard: int) -> Envelope:
-        properties: dict[str, Any] = {"ParentInstanceId": effect.parent_id}
-        if effect.reply_to:
-            properties |= {"WaitForCompletion": True, REPLY_TO: effect.reply_to}
-        start = Start(
-            input=effect.input,
-            correlation_id=effect.correlation_id,
-            properties=properties,
-            parent_id=effect.parent_id,
+        return sealed(
+            child_start(effect), tenant=self._loaded.tenant, instance_id=effect.instance_id, shard=shard
         )
-        return sealed(start, tenant=self._loaded.tenant, instance_id=effect.instance_id, shard=shard)
 
     def _sent(self, stimulus: Stimulus, number: int) -> KeptStimulus:
         life = ADDRESSED if stimulus.instance_id or stimulus.correlation_id else ANYBODY
@@ -226,20 +216,16 @@ class Turn:
 
     def _ending(self, state: State) -> list[Envelope]:
         """What an instance that has just ended tells its parent."""
-        reply_to = state.properties.get(REPLY_TO)
-        if state.status is not Status.FINISHED or not reply_to or state.parent_id is None:
+        ended = child_ended(state)
+        if ended is None or ended.instance_id is None:
             return []
-        ended = Resume(
-            key=reply_to,
-            input={
-                "WorkflowOutput": read_payload(state.output),
-                "WorkflowInstanceId": state.id,
-                "WorkflowStatus": state.status.value,
-                "WorkflowSubStatus": state.sub_status.value,
-            },
-        )
-        shard = shard_of(state.parent_id, self._shards)
-        return [sealed(ended, tenant=self._loaded.tenant, instance_id=state.parent_id, shard=shard)]
+        message = Resume(key=ended.key, input=ended.input)
+        parent = ended.instance_id
+        return [
+            sealed(
+                message, tenant=self._loaded.tenant, instance_id=parent, shard=shard_of(parent, self._shards)
+            )
+        ]
 
 
 def columns_of(state: State, before: Columns) -> Columns:

@@ -42,11 +42,14 @@ def child_refused(effect: StartChild) -> Stimulus:
     )
 
 
-def child_ended(state: State) -> Stimulus:
-    """What a child that has ended tells its parent."""
+def child_ended(state: State) -> Stimulus | None:
+    """What a child that has ended tells its parent; None while it has not, or when nobody wants to hear."""
+    reply_to = state.properties.get(REPLY_TO)
+    if state.status is not Status.FINISHED or not reply_to or state.parent_id is None:
+        return None
     return Stimulus(
         name="child ended",
-        exact_key=state.properties[REPLY_TO],
+        exact_key=reply_to,
         instance_id=state.parent_id,
         input={
             "WorkflowOutput": read_payload(state.output),
