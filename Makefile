@@ -29,6 +29,7 @@ check: $(STAMP) ## formatting, lint, strict types, import contracts
 	@$(BIN)/ruff check .
 	@$(BIN)/lint-imports
 	@$(BIN)/pyright
+	@$(BIN)/mypy --no-error-summary examples
 
 format: $(STAMP) ## format the code and mend what the linter can mend
 	@$(BIN)/ruff format .
