@@ -85,3 +85,41 @@ async def test_the_result_of_an_executed_child_has_one_shape_whether_or_not_it_w
         answer = parent.variables["Answer"]
         assert set(answer) == {"workflowInstanceId", "status", "subStatus", "output"}
         assert (answer["status"], answer["subStatus"]) == ("Finished", "Finished")
+
+
+async def test_a_bulk_dispatch_tells_of_each_child_and_completes_after_the_last() -> None:
+    host = Host()
+    faults_on_two = {
+        "id": "if",
+        "type": "Elsa.If",
+        "condition": {
+            "typeName": "Boolean",
+            "expression": {"type": "JavaScript", "value": "getInput('Item') == 2"},
+        },
+        "then": {"id": "f", "type": "Elsa.Fault", "message": literal("two")},
+    }
+    tell = {
+        "typeName": "String",
+        "expression": {"type": "JavaScript", "value": "`ended ${!!getChildInstanceId()}`"},
+    }
+    bulk = {
+        "id": "bulk",
+        "type": "Elsa.BulkDispatchWorkflows",
+        "workflowDefinitionId": literal("child"),
+        "items": {"typeName": "Object", "expression": {"type": "JavaScript", "value": "[1, 2, 3]"}},
+        "childCompleted": {"id": "c", "type": "Elsa.WriteLine", "text": tell},
+        "childFaulted": write("faulted"),
+    }
+    connections = [
+        {"source": {"activity": "bulk", "port": "Completed"}, "target": {"activity": "all done"}},
+    ]
+    chart = {
+        "id": "f",
+        "type": "Elsa.Flowchart",
+        "activities": [bulk, write("all done")],
+        "connections": connections,
+    }
+    await host.load(child(faults_on_two), document(chart))
+    parent = await host.run("test")
+    assert sorted(host.console.written[:3]) == ["ended true", "ended true", "faulted"]
+    assert (host.console.written[3:], parent.sub_status) == (["all done"], "Finished")
