@@ -202,3 +202,18 @@ async def test_siblings_of_a_faulted_activity_still_get_their_turn_in_the_burst(
     root = {"id": "p", "type": "Elsa.Parallel", "activities": [fault(), write("sibling")]}
     host, instance = await run(root)
     assert (host.console.written, instance.sub_status) == (["sibling"], "Faulted")
+
+
+async def test_what_goes_wrong_behind_a_skipped_activity_is_an_incident_and_not_a_crash() -> None:
+    # From `fault` back to `b`, which is not on every way from the start to `fault`.
+    chart = flowchart(
+        write("a"),
+        write("b"),
+        write("c"),
+        fault(),
+        connections=["a>b", "a>c", "b>fault", "c>fault", "fault:Again>b"],
+    )
+    host, instance = await run(chart)
+    await host.skip(instance, instance.incidents[0], "Again")
+    assert instance.sub_status == "Faulted"
+    assert instance.incidents[0].message.startswith("Invalid backward connection")

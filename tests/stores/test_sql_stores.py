@@ -20,12 +20,10 @@ def empty(connection: sa.Connection) -> None:
 
 
 class SqlConformance(StoreConformance):
-    """What the three have in common: an empty database for each test, and time that really passes."""
+    """What the three have in common: an empty database for each test, and time that really passes.
 
-    @pytest.fixture
-    async def database(self) -> AsyncIterator[Database]:
-        raise NotImplementedError
-        yield  # a generator, for whoever overrides it
+    Each of them has a fixture `database`.
+    """
 
     @pytest.fixture
     async def store(self, database: Database) -> SqlStore:

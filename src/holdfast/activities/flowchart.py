@@ -79,10 +79,12 @@ class Flowchart(Activity):
                 plan = self._plan(context)
                 join = plan.find(signal.activity_id)
                 if join is not None:
-                    self.is_following = True
-                    context.cancel_children(plan.ancestors(join))
-                    self.is_following = False
                     signal.stop()
+                    self.is_following = True
+                    try:
+                        context.cancel_children(plan.ancestors(join))
+                    finally:
+                        self.is_following = False
             case _:
                 pass
 

@@ -119,7 +119,7 @@ def _apply(burst: Burst, message: Message) -> bool:
                 and (message.execution is None or message.execution == frame.number)
             ]
             for frame in found:
-                burst.cancel(frame)
+                _or_fault(burst, frame, lambda frame=frame: burst.cancel(frame))
             return bool(found)
         case Retry():
             return _retry(burst, message)
@@ -128,10 +128,18 @@ def _apply(burst: Burst, message: Message) -> bool:
             if frame is None:
                 return False
             frame.status = RUNNING
-            burst.complete(frame, message.outcomes or None)
+            _or_fault(burst, frame, lambda: burst.complete(frame, message.outcomes or None))
         case Start():
             return False
     return True
+
+
+def _or_fault(burst: Burst, frame: Frame, act: Callable[[], None]) -> None:
+    """Do what an operator asked; what a container raises on hearing of it faults that execution."""
+    try:
+        act()
+    except Exception as error:  # an author's container may raise anything; it becomes a fault
+        burst.fault(frame, error)
 
 
 def _find_bookmark(burst: Burst, message: Resume) -> Bookmark | None:
