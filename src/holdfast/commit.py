@@ -116,7 +116,6 @@ class Columns(msgspec.Struct, frozen=True, kw_only=True):
 class Change(msgspec.Struct, frozen=True, kw_only=True):
     """The instance the turn was taken for, as it is now."""
 
-    instance_id: str
     shard: int
     expects: int
     """The revision the turn began from. Any other means that somebody else took a turn first."""
@@ -197,7 +196,10 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     turn: str
     """Names the turn, so that after a lost connection we can ask whether it was written."""
     tenant: str
+    instance_id: str
+    """The instance the turn was taken for."""
     change: Change | None = None
+    """How it is now; None when its messages came too late to change anything, or when it is being born."""
     births: tuple[Birth, ...] = ()
     in_hand: tuple[InHand, ...] = ()
     messages: tuple[Envelope, ...] = ()
@@ -212,8 +214,3 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     answers: tuple[Answer, ...] = ()
     frees_activations: bool = False
     """The instance has ended: another one may take its place."""
-
-    @property
-    def instance_id(self) -> str:
-        """The instance it is about: the one that changes, else the first that is born."""
-        return self.change.instance_id if self.change is not None else self.births[0].instance_id

@@ -11,7 +11,7 @@ from typing import Any
 from holdfast.codec import decode_payload
 from holdfast.commit import Birth, Columns, Commit, Delivery, Lane, Place
 from holdfast.instance import SubStatus
-from holdfast.message import Cancel, Resume, Start
+from holdfast.message import Cancel, Message, Resume, Start
 from holdfast.runtime.letters import sealed, shard_of
 from holdfast.runtime.turn import Turn
 from holdfast.store import Admission, Committed, StaleTurn, Store
@@ -51,10 +51,12 @@ class Driver:
         await self._store.admit([Admission(message=message, birth=birth)])
 
     async def cancel(self, instance_id: str) -> None:
+        await self.send(instance_id, Cancel())
+
+    async def send(self, instance_id: str, message: Message) -> None:
         shard = shard_of(instance_id, SHARDS)
-        await self._store.admit(
-            [Admission(message=sealed(Cancel(), tenant=TENANT, instance_id=instance_id, shard=shard))]
-        )
+        sent = sealed(message, tenant=TENANT, instance_id=instance_id, shard=shard)
+        await self._store.admit([Admission(message=sent)])
 
     async def settle(self) -> None:
         """Take turns until nothing is left to do now."""

@@ -10,6 +10,7 @@ import pytest
 from holdfast.activities.events import event as happened
 from holdfast.codec import encode_payload
 from holdfast.commit import Envelope, KeptStimulus
+from holdfast.engine import decode_state
 from holdfast.message import Cancel, Resume, Retry, Skip, Start
 from holdfast.runtime.letters import MessageUnreadable, opened, sealed
 from holdfast.store import Store
@@ -18,7 +19,18 @@ from holdfast.stores.sql.engines import create
 from holdfast.stores.sql.store import SqlStore
 from holdfast.stores.sql.tables import metadata
 from holdfast.testing import Host, ManualClock
-from tests.documents import captured, document, event, flowchart, literal, script, sequence, variable, write
+from tests.documents import (
+    captured,
+    document,
+    event,
+    fault,
+    flowchart,
+    literal,
+    script,
+    sequence,
+    variable,
+    write,
+)
 from tests.runtime.driver import TENANT, Died, Driver
 from tests.stores.test_sql_stores import empty
 
@@ -148,6 +160,52 @@ async def test_a_cancel_is_a_message_like_any_other(store: Store, host: Host) ->
     await driver.settle()
     assert await driver.status("i1") == "Cancelled"
     assert (await store.find(TENANT, happened("never").key))[1] == []
+
+
+async def test_what_comes_after_the_end_is_consumed_and_changes_nothing(store: Store, host: Host) -> None:
+    await host.load(document(event("never")))
+    driver = Driver(store, host)
+    await driver.dispatch("test", "i1")
+    await driver.settle()
+    await driver.cancel("i1")
+    await driver.settle()
+    (ended,) = await store.load([(TENANT, "i1")])
+    await driver.cancel("i1")
+    await driver.settle()
+    assert await store.load([(TENANT, "i1")]) == [ended]
+
+
+async def test_a_child_tells_its_parent_once_however_often_it_is_cancelled(store: Store, host: Host) -> None:
+    starting = {
+        "id": "start",
+        "type": "Elsa.DispatchWorkflow",
+        "workflowDefinitionId": literal("child"),
+        "waitForCompletion": literal(True),
+    }
+    never = document(event("never"), definitionId="child", id="child-1")
+    await host.load(never, document(sequence(starting, write("heard"), event("open"))))
+    driver = Driver(store, host)
+    await driver.dispatch("test", "parent")
+    await driver.settle()
+    (loaded,) = await store.load([(TENANT, "parent")])
+    (bookmark,) = decode_state(loaded.state or b"").bookmarks
+    child = bookmark.payload["childInstanceId"]
+    for _ in range(2):
+        await driver.cancel(child)
+        await driver.settle()
+    assert host.console.written == ["heard"]
+    assert await store.kept(TENANT, bookmark.key) == []
+
+
+async def test_an_operator_reopens_what_has_faulted(store: Store, host: Host) -> None:
+    await host.load(document(sequence(fault(), write("after"))))
+    driver = Driver(store, host)
+    await driver.dispatch("test", "i1")
+    await driver.settle()
+    assert await driver.status("i1") == "Faulted"
+    await driver.send("i1", Skip(execution=3))
+    await driver.settle()
+    assert (await driver.status("i1"), host.console.written) == ("Finished", ["after"])
 
 
 @pytest.mark.parametrize(

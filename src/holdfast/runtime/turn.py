@@ -30,7 +30,7 @@ from holdfast.commit import (
 from holdfast.definitions.graph import Graph
 from holdfast.engine import Environment, Outcome, decode_state, encode_state, run_burst
 from holdfast.instance import Record, State, Status, SubStatus
-from holdfast.message import Effect, Message, Resume, Send, StartChild
+from holdfast.message import Effect, Message, Resume, Retry, Send, Skip, StartChild
 from holdfast.runtime.children import child_ended, child_start
 from holdfast.runtime.letters import opened, sealed, shard_of
 from holdfast.store import Committed, Loaded
@@ -88,7 +88,8 @@ class Turn:
         return self._commit(tuple(self._settled))
 
     async def _handle(self, message: Message) -> None:
-        if self._state is not None and self._state.status is Status.FINISHED:
+        has_ended = self._state is not None and self._state.status is Status.FINISHED
+        if has_ended and not isinstance(message, Retry | Skip):
             return  # too late; the message is consumed without effect
         outcome = await run_burst(
             self._graph,
@@ -155,19 +156,16 @@ class Turn:
                     put_back.append(self._sent(effect.stimulus, number))
                 case _:
                     pass  # tasks and background work are carried out by whoever drives the turn
-        messages += self._ending(state)
+        change = self._change(state)
+        ends = change is not None and state.status is Status.FINISHED
+        if ends:
+            messages += self._ending(state)
         gone, come = _waits(self._before, state)
         return Commit(
             turn=self._turn,
             tenant=loaded.tenant,
-            change=Change(
-                instance_id=loaded.instance_id,
-                shard=loaded.shard,
-                expects=self._revision,
-                columns=columns_of(state, loaded.columns),
-                state=encode_state(state),
-                reopens=self._before is not None and self._before.status is Status.FINISHED,
-            ),
+            instance_id=loaded.instance_id,
+            change=change,
             births=tuple(births),
             in_hand=in_hand,
             messages=tuple(messages),
@@ -177,7 +175,19 @@ class Turn:
             waits_gone=tuple(b.id for b in gone if b.due is None),
             journal=_segment(self._records),
             put_back=tuple(put_back),
-            frees_activations=state.status is Status.FINISHED,
+            frees_activations=ends,
+        )
+
+    def _change(self, state: State) -> Change | None:
+        was_over = self._before is not None and self._before.status is Status.FINISHED
+        if was_over and state is self._before:
+            return None  # everything came too late: what has ended does not change
+        return Change(
+            shard=self._loaded.shard,
+            expects=self._revision,
+            columns=columns_of(state, self._loaded.columns),
+            state=encode_state(state),
+            reopens=was_over,
         )
 
     def _born(self, effect: StartChild) -> Birth:

@@ -207,7 +207,7 @@ class MemoryStore:
         """Why a commit is stale; None when it may be written."""
         change = commit.change
         if change is not None:
-            present = self._instances.get((commit.tenant, change.instance_id))
+            present = self._instances.get((commit.tenant, commit.instance_id))
             if present is None:
                 return "it does not exist"
             if present.revision != change.expects:
@@ -238,7 +238,7 @@ class MemoryStore:
             change, revision, shard = commit.change, commit.change.expects + 1, commit.change.shard
             self._instances[owner] = Loaded(
                 tenant=tenant,
-                instance_id=change.instance_id,
+                instance_id=commit.instance_id,
                 shard=change.shard,
                 revision=revision,
                 turn=commit.turn,

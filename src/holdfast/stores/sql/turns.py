@@ -97,7 +97,7 @@ def _write(connection: sa.Connection, one: Commit, shards: int) -> Committed:
     if one.change is not None:
         connection.execute(
             sa.update(instances)
-            .where(instances.c.tenant == one.tenant, instances.c.id == one.change.instance_id)
+            .where(instances.c.tenant == one.tenant, instances.c.id == one.instance_id)
             .values(
                 revision=revision,
                 turn=one.turn,
@@ -119,7 +119,7 @@ def _prove(connection: sa.Connection, one: Commit) -> tuple[int, int]:
     if change is not None:
         row = connection.execute(
             sa.select(instances.c.revision, instances.c.finished_at)
-            .where(instances.c.tenant == one.tenant, instances.c.id == change.instance_id)
+            .where(instances.c.tenant == one.tenant, instances.c.id == one.instance_id)
             .with_for_update()
         ).one_or_none()
         if row is None:
@@ -141,7 +141,7 @@ def _prove(connection: sa.Connection, one: Commit) -> tuple[int, int]:
             raise _Stale("a message in hand is gone")
     if change is not None:
         return change.expects + 1, change.shard
-    return 1, one.births[0].shard
+    return 1, one.births[0].shard if one.births else 0
 
 
 def bear(connection: sa.Connection, tenant: str, birth: Birth, turn: str) -> None:

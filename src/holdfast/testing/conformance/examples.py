@@ -50,21 +50,28 @@ def envelope(instance_id: str = "i1", **changes: Any) -> Envelope:
 def born(instance_id: str = "i1", **members: Any) -> Commit:
     """A commit that brings an instance to revision 1."""
     birth = Birth(instance_id=instance_id, shard=1, columns=columns(), state=b"{}")
-    return Commit(turn=f"birth of {instance_id}", tenant="acme", births=(birth,), **members)
+    return Commit(
+        turn=f"birth of {instance_id}", tenant="acme", instance_id=instance_id, births=(birth,), **members
+    )
 
 
 def changed(instance_id: str = "i1", expects: int = 1, state: bytes = b"{}", **members: Any) -> Commit:
     """A commit of a turn that began at that revision."""
     about = members.pop("columns", columns())
     change = Change(
-        instance_id=instance_id,
         shard=1,
         expects=expects,
         columns=about,
         state=state,
         reopens=members.pop("reopens", False),
     )
-    return Commit(turn=f"{instance_id} from {expects}", tenant="acme", change=change, **members)
+    return Commit(
+        turn=f"{instance_id} from {expects}",
+        tenant="acme",
+        instance_id=instance_id,
+        change=change,
+        **members,
+    )
 
 
 def start(instance_id: str = "i1", **members: Any) -> Admission:

@@ -4,6 +4,7 @@ import msgspec
 
 from holdfast.commit import (
     Birth,
+    Commit,
     InHand,
     Then,
     Timer,
@@ -88,6 +89,19 @@ class TurnsConformance:
         ended = columns(sub_status=SubStatus.FINISHED, finished_at=THEN)
         await store.commit([changed(columns=ended)])
         assert kinds(await store.commit([changed(expects=2)])) == ["StaleTurn"]
+
+    async def test_a_message_that_comes_too_late_is_consumed_without_a_change(self, store: Store) -> None:
+        (first,) = await store.commit([born(messages=(envelope(),))])
+        assert isinstance(first, Committed)
+        ended = columns(sub_status=SubStatus.FINISHED, finished_at=THEN)
+        await store.commit([changed(columns=ended)])
+        in_hand = (InHand(Then.CONSUME, place=first.places[0]),)
+        late = Commit(turn="late", tenant="acme", instance_id="i1", in_hand=in_hand)
+        assert kinds(await store.commit([late])) == ["Committed"]
+        assert kinds(await store.commit([late])) == ["StaleTurn"]
+        assert await everything(store) == []
+        (loaded,) = await store.load([("acme", "i1")])
+        assert (loaded.revision, loaded.turn) == (2, "i1 from 1")
 
     async def test_only_an_operator_reopens_what_has_ended(self, store: Store) -> None:
         await store.commit([born()])
