@@ -120,18 +120,10 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     expects: int
     """The revision the turn began from. Any other means that somebody else took a turn first."""
     columns: Columns
-    state: bytes
+    state: bytes | None
+    """None for one that never began."""
     reopens: bool = False
     """An operator leaves a terminal state. Nothing else may."""
-
-
-class Birth(msgspec.Struct, frozen=True, kw_only=True):
-    """An instance that exists from now on; without a state while its start message waits."""
-
-    instance_id: str
-    shard: int
-    columns: Columns
-    state: bytes | None = None
 
 
 class Wait(msgspec.Struct, frozen=True):
@@ -152,6 +144,30 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes
 
 
+class Task(msgspec.Struct, frozen=True):
+    """Work to be done outside the turn, and what it is, as JSON."""
+
+    execution: int
+    payload: bytes
+
+
+class Birth(msgspec.Struct, frozen=True, kw_only=True):
+    """An instance that exists from now on; without a state while its start message waits.
+
+    With a state its first burst was taken together with whoever bears it, and what it waits for and
+    tells is here.
+    """
+
+    instance_id: str
+    shard: int
+    columns: Columns
+    state: bytes | None = None
+    timers: tuple[Timer, ...] = ()
+    waits: tuple[Wait, ...] = ()
+    tasks: tuple[Task, ...] = ()
+    journal: tuple[Segment, ...] = ()
+
+
 class Outgoing(msgspec.Struct, frozen=True):
     """What to publish, and on which stream."""
 
@@ -169,7 +185,10 @@ class KeptStimulus(msgspec.Struct, frozen=True, kw_only=True):
     expires: datetime
     instance_id: str | None = None
     correlation_id: str | None = None
+    only: bool = False
+    """Meant for one receiver: if that one ends without taking it, it is everybody's again."""
     tries: int = 0
+    sent_at: datetime | None = None
 
 
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
@@ -181,6 +200,7 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     attempts: int
     deaths: int
     at: datetime
+    sent_at: datetime | None = None
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -207,6 +227,10 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     timers_gone: tuple[str, ...] = ()
     waits: tuple[Wait, ...] = ()
     waits_gone: tuple[str, ...] = ()
+    tasks: tuple[Task, ...] = ()
+    """Work that leaves the turn; a row among the attempts."""
+    tasks_gone: tuple[int, ...] = ()
+    """Executions whose work nobody wants any more."""
     journal: tuple[Segment, ...] = ()
     outbox: tuple[Outgoing, ...] = ()
     put_back: tuple[KeptStimulus, ...] = ()
@@ -214,3 +238,5 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     answers: tuple[Answer, ...] = ()
     frees_activations: bool = False
     """The instance has ended: another one may take its place."""
+    deletes: bool = False
+    """The instance goes, with all that belongs to it. Its change says from which revision."""

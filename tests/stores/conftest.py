@@ -20,7 +20,7 @@ import sqlalchemy as sa
 
 from holdfast.stores.sql.engines import Database, create
 from holdfast.stores.sql.migrations import migrate
-from holdfast.stores.sql.tables import metadata
+from holdfast.stores.sql.tables import metadata, seed
 
 KINDS = ["sqlite", "postgres", "mariadb"]
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -162,6 +162,7 @@ async def migrated(shared_url: str) -> AsyncIterator[Database]:
     def clear(connection: sa.Connection) -> None:
         for table in metadata.sorted_tables:
             connection.execute(sa.delete(table))
+        seed(connection)
 
     async with opened(shared_url) as database:
         await database.write(clear)

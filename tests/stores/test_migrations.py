@@ -11,10 +11,12 @@ import sqlalchemy as sa
 
 from holdfast.stores.sql.engines import Database
 from holdfast.stores.sql.migrations import VERSION_TABLE, NotMigrated, TooNew, check, migrate, pending
-from holdfast.stores.sql.tables import instances, metadata
+from holdfast.stores.sql.tables import definitions, instances, metadata
 from tests.stores.conftest import an_instance, opened
 
 FIRST = "0001 The first tables"
+SECOND = "0002 Placements and counters"
+ALL = [FIRST, SECOND]
 LATER = Path(__file__).parent / "later"
 
 
@@ -31,8 +33,8 @@ def run(statement: str) -> Any:
 
 
 async def test_an_empty_database_gets_all_tables(empty: Database) -> None:
-    assert await empty.read(pending) == [FIRST]
-    assert await empty.write(migrate) == [FIRST]
+    assert await empty.read(pending) == ALL
+    assert await empty.write(migrate) == ALL
     assert await empty.read(table_names) == {*metadata.tables, VERSION_TABLE}
     await empty.read(check)
 
@@ -65,7 +67,7 @@ async def test_four_processes_may_start_at_once(empty: Database, url: str) -> No
 
     ends = await asyncio.gather(*(start() for _ in range(4)))
     assert not [complaint for code, _, complaint in ends if code != 0]
-    assert sorted(said for _, said, _ in ends) == [f"['{FIRST}']", "[]", "[]", "[]"]
+    assert sorted(said for _, said, _ in ends) == [str(ALL), "[]", "[]", "[]"]
     await empty.read(check)
 
 
@@ -75,7 +77,7 @@ async def test_four_connections_of_one_process_may_migrate_at_once(url: str) -> 
             return await database.write(migrate)
 
     done = await asyncio.gather(*(start() for _ in range(4)))
-    assert sorted(done) == [[], [], [], [FIRST]]
+    assert sorted(done) == [[], [], [], ALL]
 
 
 async def test_rows_survive_the_next_step(empty: Database) -> None:
@@ -88,7 +90,7 @@ async def test_rows_survive_the_next_step(empty: Database) -> None:
     await empty.write(fill)
     before = await empty.read(lambda connection: connection.execute(sa.select(instances)).all())
     assert await empty.write(migrate, also=[LATER]) == [
-        "0002 A weight for every instance, as a later release might want"
+        "0003 A weight for every instance, as a later release might want"
     ]
     after = await empty.read(lambda connection: connection.execute(sa.select(instances)).all())
     assert after == before
@@ -96,8 +98,63 @@ async def test_rows_survive_the_next_step(empty: Database) -> None:
     assert await empty.read(run("select weight from instances")) == [(7,)] * 3
 
 
+async def test_the_second_step_keeps_what_a_database_of_the_first_release_has(empty: Database) -> None:
+    assert await empty.write(migrate, to="0001") == [FIRST]
+
+    def fill(connection: sa.Connection) -> None:
+        connection.execute(sa.insert(instances).values(an_instance("i1")))
+        for instance_id in ("i1", "gone"):
+            row = {"stream": "orders", "instance_id": instance_id, "shard": 3, "body": "{}"}
+            names = ", ".join(row)
+            connection.execute(
+                sa.text(f"insert into outbox ({names}) values (:{names.replace(', ', ', :')})"), row
+            )
+        connection.execute(
+            sa.text(
+                "insert into definitions (tenant, definition_id, version, version_id, name, content_hash, "
+                "created_at, document) values ('acme', 'd1', 1, 'v1', 'Orders', 'x', '2026-03-01', '{}')"
+            ),
+        )
+
+    await empty.write(fill)
+    assert await empty.write(migrate) == [SECOND]
+    assert await empty.read(run("select instance_id, tenant from outbox order by seq")) == [
+        ("i1", "acme"),
+        ("gone", ""),
+    ]
+    assert await empty.read(lambda c: c.execute(sa.select(definitions.c.is_usable)).all()) == [(False,)]
+    assert len(await empty.read(lambda c: c.execute(sa.select(instances)).all())) == 1
+
+
+async def test_a_migrated_database_has_its_first_rows(empty: Database) -> None:
+    await empty.write(migrate)
+    assert await empty.read(run("select * from settings")) == [(1, 64, 1)]
+    assert await empty.read(run("select * from shard_groups")) == [("default", 0, 64)]
+    assert await empty.read(run("select * from counters order by name")) == [("catalogue", 0), ("pauses", 0)]
+
+
+async def test_the_default_group_is_as_large_as_the_database_was_made(empty: Database) -> None:
+    await empty.write(migrate, to="0001")
+    await empty.write(run("insert into settings (id, shard_count, format) values (1, 16, 1)"))
+    await empty.write(migrate)
+    assert await empty.read(run("select * from settings")) == [(1, 16, 1)]
+    assert await empty.read(run("select * from shard_groups")) == [("default", 0, 16)]
+
+
+async def test_a_second_step_that_was_cut_short_is_finished_by_the_next_try(empty: Database) -> None:
+    await empty.write(migrate)
+    whole = await empty.read(picture)
+    await empty.write(run("update counters set value = 7 where name = 'pauses'"))
+    await empty.write(run("delete from counters where name = 'catalogue'"))
+    await empty.write(run("drop table placements"))
+    await empty.write(run(f"update {VERSION_TABLE} set version_num = '0001'"))
+    assert await empty.write(migrate) == [SECOND]
+    assert await empty.read(picture) == whole
+    assert await empty.read(run("select * from counters order by name")) == [("catalogue", 0), ("pauses", 7)]
+
+
 async def test_a_database_without_our_tables_is_refused_with_what_to_do(empty: Database) -> None:
-    with pytest.raises(NotMigrated, match=r"lacks: 0001 The first tables\. Run `holdfast migrate`"):
+    with pytest.raises(NotMigrated, match=r"lacks: 0001 The first tables, 0002 .*\. Run `holdfast migrate`"):
         await empty.read(check)
 
 
@@ -107,7 +164,7 @@ async def test_a_database_of_a_newer_holdfast_is_refused(migrated: Database, ask
         connection.execute(sa.text(f"update {VERSION_TABLE} set version_num = '0007'"))
         ask(connection)
 
-    with pytest.raises(TooNew, match=r"is at version 0007, this code knows versions up to 0001"):
+    with pytest.raises(TooNew, match=r"is at version 0007, this code knows versions up to 0002"):
         await migrated.write(ask_from_the_future)
     await migrated.read(check)
 
@@ -120,7 +177,7 @@ async def test_a_step_that_was_cut_short_is_finished_by_the_next_try(empty: Data
     await empty.write(run(f"drop index {index}" + (" on schedules" if on_mariadb else "")))
     await empty.write(run("drop table settings"))
     await empty.write(run(f"delete from {VERSION_TABLE}"))
-    assert await empty.write(migrate) == [FIRST]
+    assert await empty.write(migrate) == ALL
     assert await empty.read(picture) == whole
 
 
@@ -169,7 +226,8 @@ def of_sqlite(connection: sa.Connection) -> list[str]:
     rows = connection.execute(
         sa.text("select tbl_name, sql from sqlite_master where name not like 'sqlite_%'")
     )
-    return [f"{table} {' '.join((sql or '').split())}" for table, sql in rows]
+    # Spaces apart: a column that was added later has others around it.
+    return [" ".join((table, *re.sub(r"([(),])", r" \1 ", sql or "").split())) for table, sql in rows]
 
 
 def of_mariadb(connection: sa.Connection) -> list[str]:

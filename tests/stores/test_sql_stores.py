@@ -10,13 +10,14 @@ import sqlalchemy as sa
 
 from holdfast.stores.sql.engines import Database, create
 from holdfast.stores.sql.store import SqlStore
-from holdfast.stores.sql.tables import metadata
+from holdfast.stores.sql.tables import metadata, seed
 from holdfast.testing.conformance import PassTime, StoreConformance
 
 
 def empty(connection: sa.Connection) -> None:
     for table in metadata.sorted_tables:
         connection.execute(sa.delete(table))
+    seed(connection)
 
 
 class SqlConformance(StoreConformance):
@@ -26,9 +27,11 @@ class SqlConformance(StoreConformance):
     """
 
     @pytest.fixture
-    async def store(self, database: Database) -> SqlStore:
+    async def store(self, database: Database) -> AsyncIterator[SqlStore]:
         await database.write(empty)
-        return SqlStore(database)
+        store = SqlStore(database)
+        yield store
+        await store.close()
 
     @pytest.fixture
     def pass_time(self) -> PassTime:

@@ -1,4 +1,4 @@
-"""What a driver's error means for whoever asked: try later, try again, or the key is taken.
+"""What a driver's error means for whoever asked: try later, try again, the key is taken, or not here.
 
 Three databases say the same few things in three ways; here they are named once. What is not named
 (a syntax error, a value too long, a missing table) is a mistake of ours and rises as it is.
@@ -11,11 +11,17 @@ from contextlib import contextmanager
 import sqlalchemy as sa
 from sqlalchemy import exc
 
-from holdfast.errors import Conflict, HoldfastError, Unavailable
+from holdfast.errors import Conflict, HoldfastError, Invalid, Unavailable
 
 
 class TryAgain(Unavailable):
     """Two transactions were in each other's way, and this one was taken back. Do the same again."""
+
+
+class DatabaseRefused(Invalid):
+    """The address of a database does not lead to one that we may use. Correct it, or ask for the right."""
+
+    code = "database.refused"
 
 
 @contextmanager
@@ -24,7 +30,8 @@ def translated(where: sa.URL) -> Generator[None]:
     try:
         yield
     except exc.DBAPIError as error:
-        meaning = _meaning(error)
+        # Last, since PostgreSQL and MariaDB close the connection after some of the errors we name.
+        meaning = _meaning(error.orig) or (Unavailable if error.connection_invalidated else None)
         if meaning is None:
             raise
         raise meaning(f"{_PHRASES[meaning]} {_said(error.orig)}") from error
@@ -32,16 +39,20 @@ def translated(where: sa.URL) -> Generator[None]:
     except (OSError, exc.TimeoutError) as error:
         raise _away(where, error) from error
     except Exception as error:
-        # asyncpg's errors while connecting are not wrapped: too many clients, starting up, no such host.
-        if not _is_away(str(getattr(error, "sqlstate", None) or "")):
+        # Not wrapped: asyncpg's while connecting, and whatever is said to a driver directly.
+        meaning = None if isinstance(error, HoldfastError) else _meaning(error)
+        if meaning is None:
             raise
-        raise _away(where, error) from error
+        if meaning is Unavailable:
+            raise _away(where, error) from error
+        raise meaning(f"{_PHRASES[meaning]} {_said(error)}") from error
 
 
 _PHRASES: dict[type[HoldfastError], str] = {
     Unavailable: "The database cannot do this now; try again later. It said:",
     TryAgain: "Another transaction was in the way and this one was taken back; do the same again. It said:",
     Conflict: "A row with this key exists already; look at it, then decide. The database said:",
+    DatabaseRefused: "The database refuses us; correct its address, or ask for the right. It said:",
 }
 
 
@@ -54,20 +65,16 @@ def _said(error: BaseException | None) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _meaning(error: exc.DBAPIError) -> type[HoldfastError] | None:
-    driver = error.orig
+def _meaning(driver: BaseException | None) -> type[HoldfastError] | None:
     number = driver.args[0] if driver is not None and driver.args else None
     if isinstance(driver, sqlite3.Error):
-        meaning = _of_sqlite(getattr(driver, "sqlite_errorcode", 0))
-    elif isinstance(number, int):  # only MariaDB's begin with a number; they may have an SQLSTATE as well
-        meaning = _of_mariadb(number)
-    elif type(driver).__name__ == "InvalidCachedStatementError":
+        return _of_sqlite(getattr(driver, "sqlite_errorcode", 0))
+    if isinstance(number, int):  # only MariaDB's begin with a number; they may have an SQLSTATE as well
+        return _of_mariadb(number)
+    if type(driver).__name__ == "InvalidCachedStatementError":
         # A migration elsewhere changed a table under a prepared statement; the next try prepares anew.
-        meaning = TryAgain
-    else:
-        meaning = _of_postgresql(str(getattr(driver, "sqlstate", None) or ""))
-    # Last, since PostgreSQL and MariaDB close the connection after some of the errors above.
-    return meaning or (Unavailable if error.connection_invalidated else None)
+        return TryAgain
+    return _of_postgresql(str(getattr(driver, "sqlstate", None) or ""))
 
 
 def _of_postgresql(state: str) -> type[HoldfastError] | None:
@@ -75,6 +82,8 @@ def _of_postgresql(state: str) -> type[HoldfastError] | None:
         return Conflict
     if state in ("40001", "40P01", "55P03"):  # serialization, deadlock, lock_timeout
         return TryAgain
+    if state[:2] in ("28", "3D") or state == "42501":  # user or password, no such database, not permitted
+        return DatabaseRefused
     return Unavailable if _is_away(state) else None
 
 
@@ -88,6 +97,8 @@ def _of_mariadb(number: int) -> type[HoldfastError] | None:
         return Conflict
     if number in (1020, 1205, 1213):  # record changed since last read, lock wait timeout, deadlock
         return TryAgain
+    if number in (1044, 1045, 1049, 1142, 1143, 1227, 1698):  # as above
+        return DatabaseRefused
     return Unavailable if number in _MARIADB_AWAY else None
 
 
@@ -111,5 +122,7 @@ def _of_sqlite(code: int) -> type[HoldfastError] | None:
     primary = code & 0xFF  # the rest says more, which nobody here can act on
     if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return TryAgain
+    if primary == sqlite3.SQLITE_NOTADB:
+        return DatabaseRefused
     away = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY)
     return Unavailable if primary in away else None

@@ -1,4 +1,7 @@
-"""Messages and timers in SQL: sending, reading, counting what went wrong."""
+"""Messages and timers in SQL, beside the hot path: sending one, counting what went wrong.
+
+Reading them is done all the time, so each kind of database does it in its own way, in `dialects`.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -6,18 +9,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from holdfast.commit import Delivery, Envelope, Lane, Place
+from holdfast.commit import Delivery, Envelope, Place
+from holdfast.stores.sql.found import DELIVERED, TIMED, delivered, timed
+from holdfast.stores.sql.rows import aware, raw, text
 from holdfast.stores.sql.tables import inbox, timers
 from holdfast.stores.sql.time import database_now
 
-
-def text(payload: bytes | None) -> str | None:
-    """Payloads are JSON, so text in the database: readable, and small where it is compressed."""
-    return None if payload is None else payload.decode()
-
-
-def raw(payload: str | None) -> bytes | None:
-    return None if payload is None else payload.encode()
+__all__ = ["count_deaths", "postpone", "raw", "send", "text"]
 
 
 def send(connection: sa.Connection, envelopes: Sequence[Envelope]) -> list[Place]:
@@ -46,66 +44,6 @@ def send(connection: sa.Connection, envelopes: Sequence[Envelope]) -> list[Place
     ]
 
 
-def read(connection: sa.Connection, after: Sequence[Place], limit: int) -> list[Delivery]:
-    """One limited range per shard and lane: asked for all together, the whole backlog would be sorted."""
-    found: list[Delivery] = []
-    for position in after:
-        query = (
-            sa.select(inbox)
-            .where(inbox.c.shard == position.shard, inbox.c.lane == position.lane, inbox.c.seq > position.seq)
-            .order_by(inbox.c.seq)
-            .limit(limit)
-        )
-        found += [_delivered(row) for row in connection.execute(query).mappings()]
-    return found
-
-
-def _delivered(row: Any) -> Delivery:
-    return Delivery(
-        envelope=_envelope(row, Lane(row["lane"]), row["reply"]),
-        place=Place(row["shard"], row["lane"], row["seq"]),
-        attempts=row["attempts"],
-        deaths=row["deaths"],
-        retry_at=row["retry_at"],
-        error=row["error"],
-        sent_at=row["sent_at"],
-    )
-
-
-def due(connection: sa.Connection, shards: Sequence[int], until: datetime, limit: int) -> list[Delivery]:
-    query = (
-        sa.select(timers)
-        .where(timers.c.shard.in_(shards), timers.c.due <= until)
-        .order_by(timers.c.due)
-        .limit(limit)
-    )
-    return [_timed(row) for row in connection.execute(query).mappings()]
-
-
-def _timed(row: Any) -> Delivery:
-    return Delivery(
-        envelope=_envelope(row, Lane.ORDINARY, None),
-        timer=row["timer"],
-        due=row["due"],
-        attempts=row["attempts"],
-        deaths=row["deaths"],
-        retry_at=row["retry_at"],
-    )
-
-
-def _envelope(row: Any, lane: Lane, reply: str | None) -> Envelope:
-    return Envelope(
-        tenant=row["tenant"],
-        instance_id=row["instance_id"],
-        shard=row["shard"],
-        kind=row["kind"],
-        payload=raw(row["payload"]),
-        lane=lane,
-        reply=reply,
-        trace=row["trace"],
-    )
-
-
 def postpone(connection: sa.Connection, delivery: Delivery, retry_at: datetime, error: str) -> None:
     table, where = _row_of(delivery)
     values: dict[str, Any] = {"attempts": table.c.attempts + 1, "retry_at": retry_at}
@@ -119,9 +57,11 @@ def count_deaths(connection: sa.Connection, deliveries: Sequence[Delivery]) -> l
     for delivery in deliveries:
         table, where = _row_of(delivery)
         connection.execute(sa.update(table).where(*where).values(deaths=table.c.deaths + 1))
-        row = connection.execute(sa.select(table).where(*where)).mappings().one_or_none()
+        columns = DELIVERED if table is inbox else TIMED
+        query = sa.select(*(table.c[column] for column in columns)).where(*where)
+        row = connection.execute(query).one_or_none()
         if row is not None:
-            counted.append(_delivered(row) if table is inbox else _timed(row))
+            counted.append(delivered(tuple(row), aware) if table is inbox else timed(tuple(row), aware))
     return counted
 
 

@@ -77,6 +77,7 @@ def _order(*columns: str) -> sa.Index:
 
 
 _ZERO = sa.text("0")
+_EMPTY = sa.text("''")
 
 instances = _table(
     "instances",
@@ -181,6 +182,7 @@ triggers = _table(
     _column("activity_id", Given, key=True),
     _column("name", Given),
     _column("payload", Text, null=True),
+    _index("tenant", "definition_id"),
 )
 
 stimuli = _table(
@@ -197,6 +199,7 @@ stimuli = _table(
     _column("sent_at", UtcDateTime()),
     _column("expires", UtcDateTime()),
     _index("tenant", "key"),
+    _index("tenant", "instance_id", where="instance_id is not null"),
     _index("expires"),
 )
 
@@ -223,6 +226,7 @@ firings = _table(
     _column("nominal", UtcDateTime(), key=True),
     _column("instance_id", Id, null=True),
     _column("outcome", Id),
+    _index("nominal"),
 )
 
 attempts = _table(
@@ -278,6 +282,7 @@ outbox = _table(
     _column("body", Text),
     _column("attempts", sa.Integer(), default=_ZERO),
     _column("retry_at", UtcDateTime(), null=True),
+    _column("tenant", Id, default=_EMPTY),
     _SequenceKey("shard", "stream", "seq"),
     _order("shard", "stream", "seq"),
     sqlite_autoincrement=True,
@@ -315,6 +320,7 @@ definitions = _table(
     _column("content_hash", Id),
     _column("created_at", UtcDateTime()),
     _column("document", Text),
+    _column("is_usable", sa.Boolean(), default=sa.false()),  # as an activity in other workflows
     sa.Index(None, "tenant", "version_id", unique=True),
 )
 
@@ -363,3 +369,48 @@ settings = _table(
     _column("format", sa.Integer()),
     sa.CheckConstraint("id = 1", name="settings_one_row"),
 )
+
+counters = _table(
+    "counters",
+    _column("name", Id, key=True),
+    _column("value", sa.BigInteger(), default=_ZERO),
+)
+
+shard_groups = _table(
+    "shard_groups",
+    _column("name", Id, key=True),
+    _column("first", sa.Integer()),
+    _column("count", sa.Integer()),
+)
+
+placements = _table(
+    "placements",
+    _column("tenant", Id, key=True),
+    _column("definition_id", Given, key=True, default=_EMPTY),
+    _column("group_name", Id),
+)
+
+SHARDS = 64
+"""How many a database has that was never told."""
+CATALOGUE, PAUSES = "catalogue", "pauses"
+"""The counters: of publications, and of pauses that came or went."""
+
+
+def seed(connection: sa.Connection) -> None:
+    """The rows that a database has from its first day, where they are missing."""
+    first = (
+        (settings, settings.c.id, {"id": 1, "shard_count": SHARDS, "format": 1}),
+        (shard_groups, shard_groups.c.name, {"name": "default", "first": 0, "count": SHARDS}),
+        (counters, counters.c.name, {"name": CATALOGUE, "value": 0}),
+        (counters, counters.c.name, {"name": PAUSES, "value": 0}),
+    )
+    for table, key, row in first:
+        if connection.execute(sa.select(key).where(key == row[key.name])).first() is None:
+            connection.execute(sa.insert(table).values(row))
+
+
+def _seed_new(_metadata: sa.MetaData, connection: sa.Connection, **_: Any) -> None:
+    seed(connection)
+
+
+event.listen(metadata, "after_create", _seed_new)

@@ -3,6 +3,8 @@
 from datetime import timedelta
 
 from holdfast.commit import (
+    Birth,
+    Commit,
     InHand,
     Lane,
     Place,
@@ -18,6 +20,7 @@ from holdfast.testing.conformance.examples import (
     THEN,
     born,
     changed,
+    columns,
     envelope,
     everything,
     kinds,
@@ -47,6 +50,32 @@ class InboxConformance:
         await store.commit([born(messages=sent)])
         found = await store.read([Place(1, Lane.CONTROL, 0), Place(2, Lane.ORDINARY, 0)], 10)
         assert {(d.envelope.shard, d.envelope.lane) for d in found} == {(1, Lane.CONTROL), (2, Lane.ORDINARY)}
+
+    async def test_every_position_asked_for_has_a_limit_of_its_own(self, store: Store) -> None:
+        sent = tuple(envelope(shard=shard) for shard in (1, 2, 3) for _ in range(3))
+        (committed,) = await store.commit([born(messages=sent)])
+        assert isinstance(committed, Committed)
+        found = await store.read([Place(3, 1, 0), Place(1, 1, committed.places[0].seq), Place(9, 1, 0)], 2)
+        assert sorted(d.place for d in found if d.place) == [*committed.places[1:3], *committed.places[6:8]]
+
+    async def test_who_asks_for_nothing_finds_nothing(self, store: Store) -> None:
+        await store.commit([born(messages=(envelope(),), timers=(Timer(id="t", due=THEN, kind="resume"),))])
+        assert (await store.read([], 10), await store.due([], FAR, 10)) == ([], [])
+        assert await store.commit([]) == []
+
+    async def test_timers_of_many_shards_are_found_nearest_first(self, store: Store) -> None:
+        def near(name: str, shard: int, *seconds: int) -> Commit:
+            timers = tuple(
+                Timer(id=str(n), due=THEN + timedelta(seconds=n), kind="resume", payload=b"1", trace="t")
+                for n in seconds
+            )
+            birth = Birth(instance_id=name, shard=shard, columns=columns(), state=b"{}", timers=timers)
+            return Commit(turn="t", tenant="acme", instance_id=name, births=(birth,))
+
+        await store.commit([near("i1", 1, 5, 1), near("i2", 2, 2, 4), near("i3", 3, 3)])
+        found = await store.due([1, 2], FAR, 3)
+        assert [(d.envelope.shard, d.timer) for d in found] == [(1, "1"), (2, "2"), (2, "4")]
+        assert {(d.envelope.payload, d.envelope.trace, d.attempts) for d in found} == {(b"1", "t", 0)}
 
     async def test_a_consumed_message_is_gone(self, store: Store) -> None:
         (first,) = await store.commit([born(messages=(envelope(), envelope()))])

@@ -2,14 +2,8 @@
 
 from datetime import timedelta
 
-from holdfast.store import (
-    NodeExpired,
-    Store,
-)
-from holdfast.testing.conformance.examples import (
-    TTL,
-    PassTime,
-)
+from holdfast.store import NodeExpired, Pause, Store
+from holdfast.testing.conformance.examples import THEN, TTL, PassTime
 
 
 class NodesConformance:
@@ -75,3 +69,45 @@ class NodesConformance:
         await pass_time(timedelta(milliseconds=20))
         second = await store.renew("n1", TTL)
         assert second.now >= first.now + timedelta(milliseconds=20)
+
+    async def test_a_renewal_says_whether_pauses_came_or_went(self, store: Store) -> None:
+        first = await store.join("n1", "here", TTL)
+        number = await store.pause(Pause(tenant="acme", scope="tenant", since=THEN))
+        assert number > first.pauses
+        assert (await store.renew("n1", TTL)).pauses == number
+        lifted = await store.lift("acme", "tenant")
+        assert lifted > number
+        assert (await store.renew("n1", TTL)).pauses == lifted
+
+    async def test_everybody_sees_which_pauses_a_node_has_seen(self, store: Store) -> None:
+        await store.join("n1", "here", TTL)
+        await store.join("n2", "there", TTL)
+        await store.renew("n1", TTL, seen=7)
+        assert [(n.id, n.place, n.seen) for n in await store.nodes()] == [
+            ("n1", "here", 7),
+            ("n2", "there", 0),
+        ]
+
+    async def test_leases_are_listed_with_their_owners_dead_or_alive(self, store: Store) -> None:
+        await store.join("n1", "here", TTL)
+        await store.join("n2", "here", TTL)
+        await store.take("n1", ["a", "b"])
+        await store.take("n2", ["c"])
+        await store.release("n1", ["b"])
+        await store.leave("n1")
+        assert await store.leases() == {"a": ("n1", 1), "c": ("n2", 1)}
+
+    async def test_of_many_leases_those_that_are_free_are_taken(self, store: Store) -> None:
+        await store.join("n1", "here", TTL)
+        await store.join("n2", "here", TTL)
+        await store.take("n1", ["b"])
+        await store.join("n3", "here", TTL)
+        await store.take("n3", ["d"])
+        await store.leave("n3")
+        taken = await store.take("n2", ["a", "b", "c", "d"])
+        assert {(lease.name, lease.epoch, lease.is_clean) for lease in taken} == {
+            ("a", 1, True),
+            ("c", 1, True),
+            ("d", 2, False),
+        }
+        assert await store.take("n2", []) == []

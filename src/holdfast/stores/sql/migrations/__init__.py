@@ -28,21 +28,25 @@ _HERE = Path(__file__).parent
 class NotMigrated(Unavailable):
     """The database lacks steps that this code needs. Run `holdfast migrate`."""
 
+    code = "database.not_migrated"
+
 
 class TooNew(Unavailable):
     """The database has had steps that this code does not know. Run the newer Holdfast."""
 
+    code = "database.too_new"
 
-def migrate(connection: sa.Connection, *, also: Sequence[Path] = ()) -> list[str]:
+
+def migrate(connection: sa.Connection, *, also: Sequence[Path] = (), to: str = "heads") -> list[str]:
     """Bring the database up to date and say what was done. Others that start meanwhile wait.
 
     The connection is in a transaction, as `Database.write` gives it, and does nothing else in it.
-    `also` names more folders with steps. PostgreSQL and SQLite do all steps or none; MariaDB commits
-    at every change of a table, so a step looks what an earlier try has left.
+    `also` names more folders with steps, `to` the last one to take. PostgreSQL and SQLite do all steps
+    or none; MariaDB commits at every change of a table, so a step looks what an earlier try has left.
     """
     with _alone(connection):
         known = _known(also)
-        steps = _missing(connection, known)
+        steps = _missing(connection, known, to)
 
         def todo(*_: object) -> list[MigrationStep]:
             return [MigrationStep.upgrade_from_script(known.revision_map, step) for step in steps]
@@ -71,7 +75,7 @@ def _known(also: Sequence[Path]) -> ScriptDirectory:
     return ScriptDirectory(_HERE, version_locations=[_HERE / "versions", *also])
 
 
-def _missing(connection: sa.Connection, known: ScriptDirectory) -> list[Script]:
+def _missing(connection: sa.Connection, known: ScriptDirectory, to: str = "heads") -> list[Script]:
     context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
     done = context.get_current_heads()
     numbers = {script.revision for script in known.walk_revisions()}
@@ -81,7 +85,7 @@ def _missing(connection: sa.Connection, known: ScriptDirectory) -> list[Script]:
             f"The database {connection.engine.url.database} is at version {', '.join(unknown)}, this code "
             f"knows versions up to {max(numbers)}. A newer Holdfast has migrated it: run that one."
         )
-    return [*known.iterate_revisions("heads", done)][::-1]
+    return [*known.iterate_revisions(to, done)][::-1]
 
 
 def _title(step: Script) -> str:
