@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 import bench
 from bench import report
-from bench.measure import QUICK, THOROUGH, Stopwatch
+from bench.measure import FULL, QUICK, THOROUGH, Effort, Stopwatch
 
 OUT = Path(__file__).parent / "out"
 
@@ -32,6 +32,7 @@ def subjects() -> dict[str, ModuleType]:
 @click.command()
 @click.argument("names", nargs=-1, metavar="[SUBJECT]...")
 @click.option("--quick", is_flag=True, help="Measure once, only to see that everything runs.")
+@click.option("--full", is_flag=True, help="Fill tables with a million rows where there are some else.")
 @click.option("--profile", "is_profile", is_flag=True, help="Show where the time goes instead.")
 @click.option(
     "--out",
@@ -40,7 +41,7 @@ def subjects() -> dict[str, ModuleType]:
     show_default=True,
     help="The folder for the JSON.",
 )
-def main(names: tuple[str, ...], quick: bool, is_profile: bool, out: Path) -> None:
+def main(names: tuple[str, ...], quick: bool, full: bool, is_profile: bool, out: Path) -> None:
     """Measure how fast Holdfast is: all subjects, or the named ones."""
     known = subjects()
     unknown = [name for name in names if name not in known]
@@ -50,11 +51,11 @@ def main(names: tuple[str, ...], quick: bool, is_profile: bool, out: Path) -> No
         if is_profile:
             _profile(name, known[name])
         else:
-            _measure(name, known[name], quick, out)
+            _measure(name, known[name], QUICK if quick else FULL if full else THOROUGH, out)
 
 
-def _measure(name: str, subject: ModuleType, is_quick: bool, out: Path) -> None:
-    found = report.facts(name, getattr(subject, "CONTENDERS", ()), is_quick=is_quick)
+def _measure(name: str, subject: ModuleType, effort: Effort, out: Path) -> None:
+    found = report.facts(name, getattr(subject, "CONTENDERS", ()), is_quick=effort is QUICK)
     # Drawn only between samples: a thread that draws by itself would be measured along.
     with Progress(
         TextColumn(name),
@@ -71,9 +72,9 @@ def _measure(name: str, subject: ModuleType, is_quick: bool, out: Path) -> None:
             description = "measuring" if total else "warming up"
             progress.update(task, completed=done, total=total or None, description=description, refresh=True)
 
-        figures = asyncio.run(subject.figures(Stopwatch(QUICK if is_quick else THOROUGH, tell)))
+        figures = asyncio.run(subject.figures(Stopwatch(effort, tell)))
     console = Console()
-    report.show(console, found, figures)
+    report.show(console, found, figures, getattr(subject, "NOTE", report.NOTE))
     console.print(f"Kept in {report.keep(out, found, figures)}", style="dim", soft_wrap=True)
 
 

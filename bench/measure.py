@@ -43,9 +43,12 @@ class Effort(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds that one case may take altogether, if the fewest rounds allow it."""
     counts_the_first: bool = False
     """Whether the call that warms up is a round as well."""
+    is_full: bool = False
+    """Whether what takes minutes to prepare is measured at its full size."""
 
 
 THOROUGH = Effort()
+FULL = Effort(is_full=True)
 QUICK = Effort(rounds=0, fewest=0, sample=0.0, counts_the_first=True)
 """Only to see that everything runs. Its figures mean little."""
 
@@ -58,8 +61,8 @@ class Stopwatch:
     """Times cases side by side, and tells `tell` how far it is: what is done, of how much."""
 
     def __init__(self, effort: Effort, tell: Callable[[int, int], None]) -> None:
-        self._effort = effort
-        self._tell = tell
+        self.effort = effort
+        self.tell = tell
 
     async def time(self, cases: Sequence[Case]) -> dict[str, Timing]:
         """Each case by its name. The first call of each warms it up, and is checked."""
@@ -77,16 +80,16 @@ class Stopwatch:
         calls: dict[str, int] = {}
         rounds: dict[str, int] = {}
         for done, case in enumerate(cases):
-            self._tell(done, 0)
+            self.tell(done, 0)
             cold, outcome = await self._sample(case, 1)
             if not case.is_right(outcome):
                 raise WentWrong(f"{case.name} did not do its work, so there is nothing to time.")
-            samples[case.name] = [cold] if self._effort.counts_the_first else []
+            samples[case.name] = [cold] if self.effort.counts_the_first else []
             # The first call may have compiled this or filled that; a second tells more, if it is affordable.
-            once = cold if cold > self._effort.sample else (await self._sample(case, 1))[0]
-            calls[case.name] = max(1, math.ceil(self._effort.sample / once))
-            affordable = int(self._effort.most / (once * calls[case.name]))
-            rounds[case.name] = max(self._effort.fewest, min(self._effort.rounds, affordable))
+            once = cold if cold > self.effort.sample else (await self._sample(case, 1))[0]
+            calls[case.name] = max(1, math.ceil(self.effort.sample / once))
+            affordable = int(self.effort.most / (once * calls[case.name]))
+            rounds[case.name] = max(self.effort.fewest, min(self.effort.rounds, affordable))
         total, done = sum(rounds.values()), 0
         for turn in range(max(rounds.values())):
             # Forwards and backwards in turns: nobody always comes after the same neighbour.
@@ -95,7 +98,7 @@ class Stopwatch:
                     spent, _ = await self._sample(case, calls[case.name])
                     samples[case.name].append(spent)
                     done += 1
-                    self._tell(done, total)
+                    self.tell(done, total)
         return {
             case.name: Timing(
                 min(samples[case.name]) / case.operations,

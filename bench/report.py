@@ -14,6 +14,7 @@ from rich.table import Table
 from bench.measure import Figure
 from holdfast.clock import SystemClock
 
+NOTE = "Processor time of the best round; rounds take turns; garbage collection is on."
 OUR_PACKAGES = ("holdfast", "msgspec", "quickjs-ng", "python-liquid", "simpleeval")
 
 
@@ -35,7 +36,7 @@ def facts(subject: str, contenders: tuple[str, ...], *, is_quick: bool) -> dict[
     }
 
 
-def show(console: Console, found: dict[str, Any], figures: list[Figure]) -> None:
+def show(console: Console, found: dict[str, Any], figures: list[Figure], note: str = NOTE) -> None:
     """One table, and under it what one has to know to read it."""
     table = Table(title=found["subject"], title_style="bold", title_justify="left", box=None, pad_edge=False)
     table.add_column("", no_wrap=True)
@@ -66,9 +67,7 @@ def show(console: Console, found: dict[str, Any], figures: list[Figure]) -> None
         f"revision {found['revision']}, {versions}.",
         style="dim",
     )
-    console.print(
-        "Processor time of the best round; rounds take turns; garbage collection is on.", style="dim"
-    )
+    console.print(note, style="dim")
     if found["quick"]:
         console.print("Measured once, to see that it runs: these figures mean little.", style="yellow")
 
