@@ -525,6 +525,18 @@ def test_a_frozen_node_goes_on_later_where_it_was() -> None:
     assert [entry.at for entry in trace if entry.node == "b"] == list(range(13))
 
 
+def test_a_node_may_freeze_itself_and_goes_on_as_well() -> None:
+    async def node(simulation: Simulation) -> None:
+        simulation.freeze("a", 10)
+        await asyncio.sleep(0)
+        simulation.note("awake")
+
+    async def story(simulation: Simulation) -> None:
+        await simulation.start("a", node(simulation))
+
+    assert simulate(story, 1).trace == [(10, "a", "awake")]
+
+
 def test_a_frozen_node_that_is_killed_stays_dead() -> None:
     async def story(simulation: Simulation) -> None:
         simulation.start("a", beat(simulation))

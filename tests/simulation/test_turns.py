@@ -166,7 +166,7 @@ def without_row_check(self: MemoryStore, commit: Commit, message: Any) -> bool:
 
 def without_kind_check(self: MemoryStore, commit: Commit, message: Any) -> bool:
     """A store that takes a continue for the message it was before."""
-    return message.place is None or message.place in self._inbox
+    return message.place is None or message.place in self._tables.inbox
 
 
 @pytest.mark.parametrize(

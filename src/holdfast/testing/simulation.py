@@ -119,7 +119,7 @@ class Simulation:
     def chance(self, probability: float) -> bool:
         return self.random.random() < probability
 
-    async def pause(self) -> None:
+    async def pause(self, longest: float = 20.0) -> None:
         """Let a random time pass: mostly about a millisecond, sometimes none, rarely many seconds."""
         kind = self.random.random()
         if kind < 0.15:
@@ -130,7 +130,7 @@ class Simulation:
             delay = self.random.uniform(0.01, 0.2)
         else:
             delay = self.random.uniform(0.2, 20.0)
-        await asyncio.sleep(delay)
+        await asyncio.sleep(min(delay, longest))
 
     def note(self, *words: object) -> None:
         """Put a line into the trace."""

@@ -95,7 +95,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     ) -> Call:
         if self._is_closed:
             raise RuntimeError("The simulation is over: nothing can be scheduled any more.")
-        return Call(self._next_serial(), at, callback, arguments, context or copy_context())
+        within = copy_context() if context is None else context  # an empty one is false
+        return Call(self._next_serial(), at, callback, arguments, within)
 
     def _next_serial(self) -> int:
         self._serial += 1
@@ -115,9 +116,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         if not asyncio.iscoroutine(coro):
             raise TypeError(f"A task runs a coroutine, not {type(coro).__name__}.")
         told = None if name is None else str(name)
-        task = SimulatedTask(
-            coro, serial=self._next_serial(), loop=self, name=told, context=context or copy_context()
-        )
+        within = copy_context() if context is None else context
+        task = SimulatedTask(coro, serial=self._next_serial(), loop=self, name=told, context=within)
         self._tasks.append(task)
         if len(self._tasks) > 2 * self._tasks_kept + 100:
             self._tasks = [kept for kept in self._tasks if not kept.is_settled]
