@@ -79,7 +79,7 @@ def test_the_version_is_told(holdfast: Holdfast) -> None:
 
 def test_the_help_is_in_sections_and_is_what_one_gets_for_nothing(holdfast: Holdfast) -> None:
     output = holdfast("--help").stdout
-    for section in ("Workflows:", "Reference:", "Set-up:"):
+    for section in ("Workflows:", "Operation:", "Reference:", "Set-up:"):
         assert section in output
     assert holdfast().stdout == output
     assert holdfast().exit_code == 0

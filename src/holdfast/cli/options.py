@@ -21,4 +21,11 @@ activities_option = click.option(
     help="A Python module or file with activities of your own.",
 )
 
+machines_option = click.option(
+    "--machines",
+    multiple=True,
+    metavar="MODULE",
+    help="A Python module or file with machines of your own.",
+)
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -85,6 +85,23 @@ def print_rows(out: "Console", rows: Sequence[Sequence[str]], styles: Sequence[s
         out.print(line, soft_wrap=True)
 
 
+def print_table(
+    out: "Console", headings: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequence[str]
+) -> None:
+    """Columns under their headings. The last one is cut where the line ends."""
+    from rich.text import Text
+
+    cleaned = [[clean(" ".join(cell.split())) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(headings, *cleaned, strict=True)]
+    for row, looks in ((headings, ["dim"] * len(headings)), *((row, styles) for row in cleaned)):
+        line = Text()
+        for cell, width, style in zip(row, widths, looks, strict=True):
+            line.append(f"{cell:<{width}}  ", style)
+        line.rstrip()
+        line.truncate(out.width, overflow="ellipsis")
+        out.print(line, soft_wrap=True)
+
+
 def wrap(text: str, width: int, indent: int) -> str:
     """The text broken into lines that all begin at the same column, where the first one stands already."""
     lines = [

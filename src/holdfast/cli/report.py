@@ -9,8 +9,9 @@ from holdfast.cli.session import Session
 from holdfast.codec import encode_bare
 from holdfast.definitions.graph import Graph
 from holdfast.errors import Invalid
-from holdfast.instance import Record
+from holdfast.instance import Record, State
 from holdfast.local import HostedInstance
+from holdfast.machines.state import KeptRun
 
 
 def to_json(document: Any) -> str:
@@ -40,8 +41,14 @@ def _instance(instance: HostedInstance) -> dict[str, Any]:
         "name": state.name,
         "status": state.status.value,
         "subStatus": state.sub_status.value,
-        "output": _encodable(instance.output),
-        "variables": _encodable(instance.variables),
+        "output": encodable(instance.output),
+        "variables": encodable(instance.variables),
+        **waits_and_faults(state),
+    }
+
+
+def waits_and_faults(state: State | KeptRun) -> dict[str, Any]:
+    return {
         "bookmarks": [
             {
                 "id": b.id,
@@ -84,14 +91,14 @@ def _record(record: Record, graph: Graph) -> dict[str, Any]:
         "owner": record.owner or None,
         "at": record.at,
         "message": record.message,
-        "inputs": _encodable({names.get(k, k): v for k, v in (record.inputs or {}).items()}) or None,
-        "outputs": _encodable(record.outputs or {}) or None,
-        "payload": _encodable(record.payload or {}) or None,
+        "inputs": encodable({names.get(k, k): v for k, v in (record.inputs or {}).items()}) or None,
+        "outputs": encodable(record.outputs or {}) or None,
+        "payload": encodable(record.payload or {}) or None,
     }
     return {name: value for name, value in told.items() if value is not None}
 
 
-def _encodable(values: Mapping[str, Any]) -> dict[str, Any]:
+def encodable(values: Mapping[str, Any]) -> dict[str, Any]:
     """Values that JSON can carry; in the place of another stands how Python shows it."""
     return {name: _or_repr(value) for name, value in values.items()}
 
