@@ -3,7 +3,7 @@ PY ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 .DEFAULT_GOAL := help
-.PHONY: help run test check format bench corpus soak docs clean
+.PHONY: help run test check format bench corpus soak crash docs clean
 
 help: ## show this
 	@echo "Holdfast: durable workflows in Python."
@@ -18,8 +18,8 @@ $(STAMP): pyproject.toml
 	@$(BIN)/python -m pip install -q -e . --group dev --group bench
 	@touch $@
 
-run: $(STAMP) ## run an example workflow and show what happens
-	@$(BIN)/holdfast run examples/hello.json $(ARGS)
+run: $(STAMP) ## run an order that goes on where it was when it is interrupted
+	@$(BIN)/python examples/durable.py
 
 test: $(STAMP) ## run every test (ARGS="-k flowchart" for some)
 	@$(BIN)/python -m pytest -q -n auto $(ARGS)
@@ -38,11 +38,14 @@ format: $(STAMP) ## format the code and mend what the linter can mend
 bench: $(STAMP) ## measure, side by side with what we compete with (ONLY=engine)
 	@$(BIN)/python -m bench $(ONLY)
 
-corpus: $(STAMP) ## run a folder of conformance scenarios (DIR=...)
+corpus: $(STAMP) ## run a folder of conformance scenarios, locally and durably (DIR=...)
 	@$(BIN)/python -m holdfast.testing.corpus $(or $(DIR),tests/corpus/elsa)
 
 soak: $(STAMP) ## simulate many seeds with nodes that die (SEEDS=100000)
 	@$(BIN)/python -m tests.simulation.soak $(or $(SEEDS),10000) 0
+
+crash: $(STAMP) ## kill workers and a database while workflows run (ARGS="2000 30": workflows, kills)
+	@$(BIN)/python -m tests.crash $(ARGS)
 
 docs: $(STAMP) ## rebuild the generated reference pages
 	@$(BIN)/python -m docs.build

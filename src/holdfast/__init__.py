@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from holdfast.application import Holdfast
     from holdfast.authoring import (
         Activity,
         ActivityContext,
@@ -51,8 +52,25 @@ if TYPE_CHECKING:
     )
     from holdfast.definitions.document import Definition, load_definition
     from holdfast.errors import Conflict, Denied, HoldfastError, Invalid, NotFound, Unavailable
+    from holdfast.machines import (
+        Again,
+        Cancel,
+        GiveUp,
+        Machine,
+        Options,
+        Pause,
+        Retry,
+        Run,
+        RunState,
+        Skip,
+    )
+    from holdfast.runtime.lifecycle import EventType, LifecycleEvent
+    from holdfast.runtime.listeners import EventStream
+    from holdfast.runtime.run_callbacks import Answer
+    from holdfast.runtime.runs import RunEnded, RunInProgress, Runs
 
 _HOMES = {
+    "holdfast.application": "Holdfast",
     "holdfast.authoring": (
         "Activity ActivityContext Completed Fault Field Input Output Port Ports Property Signal"
         " TriggerContext activity"
@@ -65,30 +83,53 @@ _HOMES = {
     ),
     "holdfast.definitions.document": "Definition load_definition",
     "holdfast.errors": "Conflict Denied HoldfastError Invalid NotFound Unavailable",
+    "holdfast.runtime.lifecycle": "EventType LifecycleEvent",
+    "holdfast.runtime.listeners": "EventStream",
+    "holdfast.machines": "Again Cancel GiveUp Machine Options Pause Retry Run RunState Skip",
+    "holdfast.runtime.run_callbacks": "Answer",
+    "holdfast.runtime.runs": "RunEnded RunInProgress Runs",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
     "Activity",
     "ActivityContext",
+    "Again",
+    "Answer",
     "Bookmark",
+    "Cancel",
     "Clock",
     "Completed",
     "Conflict",
     "Definition",
     "Denied",
+    "EventStream",
+    "EventType",
     "Fault",
     "Field",
+    "GiveUp",
+    "Holdfast",
     "HoldfastError",
     "Ids",
     "Input",
     "Invalid",
+    "LifecycleEvent",
+    "Machine",
     "NotFound",
+    "Options",
     "Output",
+    "Pause",
     "Port",
     "Ports",
     "Property",
+    "Retry",
+    "Run",
+    "RunEnded",
+    "RunInProgress",
+    "RunState",
+    "Runs",
     "Signal",
+    "Skip",
     "Stimulus",
     "TriggerContext",
     "Unavailable",

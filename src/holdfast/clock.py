@@ -8,6 +8,7 @@ by hand are in `holdfast.testing`.
 import asyncio
 import secrets
 from datetime import UTC, datetime
+from itertools import product
 from typing import Protocol
 
 
@@ -46,6 +47,7 @@ class TimeOrderedIds:
     """26 characters: 48 bits of milliseconds, then 80 random bits, in an alphabet that sorts."""
 
     _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+    _PAIRS = tuple(map("".join, product(_ALPHABET, repeat=2)))
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -53,4 +55,4 @@ class TimeOrderedIds:
     def new(self) -> str:
         milliseconds = int(self._clock.now().timestamp() * 1000)
         number = milliseconds << 80 | secrets.randbits(80)
-        return "".join(self._ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))
+        return "".join([self._PAIRS[number >> shift & 1023] for shift in range(120, -1, -10)])

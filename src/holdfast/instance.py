@@ -148,6 +148,11 @@ class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def status(self) -> Status:
         return self.sub_status.status
 
+    @property
+    def is_halfway(self) -> bool:
+        """Kept in the middle of a burst: its work queue must be done before anything else is."""
+        return self.transient is not None and bool(self.transient.work)
+
 
 class Record(msgspec.Struct, array_like=True, gc=False):
     """One line of the journal. Arrays, and the activity by its index in the version, keep it small."""

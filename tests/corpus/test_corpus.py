@@ -1,11 +1,11 @@
-"""The conformance scenarios, each case a test: ours, and the shared ones where they are at hand."""
+"""The conformance scenarios, each case a test on each host: ours, and the shared ones where they are."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holdfast.testing.corpus import find_scenarios, missing_features, play
+from holdfast.testing.corpus import HOSTS, find_scenarios, missing_features, play
 from holdfast.testing.corpus_scenario import Scenario, read_scenario
 
 OURS = Path(__file__).parent / "elsa"
@@ -21,10 +21,11 @@ def cases() -> list[Any]:
     ]
 
 
+@pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.parametrize(("scenario", "index"), cases())
-async def test_a_case_keeps_what_it_says(scenario: Scenario, index: int) -> None:
+async def test_a_case_keeps_what_it_says(scenario: Scenario, index: int, host: str) -> None:
     missing = missing_features(scenario)
     if missing:
         pytest.skip(f"needs {', '.join(missing)}")
-    failures = await play(scenario, index)
+    failures = await play(scenario, index, HOSTS[host])
     assert not failures, "\n".join(failure.tell() for failure in failures)

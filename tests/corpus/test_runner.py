@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from holdfast.testing import corpus_match
-from holdfast.testing.corpus import main
+from holdfast.testing.corpus import HOSTS, main
 from holdfast.testing.corpus_expectation import Expectation
 
 RUN = {"op": "run", "definitionId": "greeting", "until": "idle"}
@@ -44,9 +44,10 @@ GREETING = definition("greeting", HELLO)
 class Corpus:
     """A tiny corpus in a temporary folder."""
 
-    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str], host: str) -> None:
         self.folder = folder
         self._capsys = capsys
+        self._host = host
 
     def add(self, scenario: str, *cases: Any, **members: Any) -> None:
         """A scenario with the greeting, and every other definition it is given, loaded by a provider."""
@@ -63,13 +64,17 @@ class Corpus:
         (self.folder / scenario / "expected.json").write_text(text)
 
     def run(self, *arguments: str) -> tuple[int, list[str]]:
-        code = main([str(self.folder), *arguments])
-        return code, self._capsys.readouterr().out.splitlines()
+        """On one host, whose name is left out of the lines: they say the same on each."""
+        flag = "--local" if self._host == "local host" else "--durable"
+        code = main([str(self.folder), flag, *arguments])
+        written = self._capsys.readouterr().out
+        assert f" on the {self._host}\n" in written
+        return code, written.replace(f" on the {self._host}", "").splitlines()
 
 
-@pytest.fixture
-def corpus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Corpus:
-    return Corpus(tmp_path, capsys)
+@pytest.fixture(params=HOSTS)
+def corpus(tmp_path: Path, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest) -> Corpus:
+    return Corpus(tmp_path, capsys, request.param)
 
 
 def case(*steps: Any, name: str = "only", **members: Any) -> dict[str, Any]:
@@ -143,11 +148,31 @@ def test_only_the_named_scenarios_are_run(corpus: Corpus, capsys: pytest.Capture
     assert "no scenario named d" in capsys.readouterr().err
 
 
+def test_cases_are_played_on_both_hosts_unless_one_is_chosen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    corpus = Corpus(tmp_path, capsys, "")
+    corpus.add("one", case(RUN, name="loud", expect={"status": "Running"}), case(RUN, expect=GREETED))
+    corpus.add("web", case(RUN), requires=["http"])
+    assert main([str(tmp_path)]) == 1
+    difference = 'expect.status: expected "Running", found "Finished"'
+    assert capsys.readouterr().out.splitlines() == [
+        f"FAIL one / loud on the local host: {difference}",
+        f"FAIL one / loud on the durable runtime: {difference}",
+        "SKIP web: needs http",
+        "1 passed, 1 failed, 1 skipped on the local host",
+        "1 passed, 1 failed, 1 skipped on the durable runtime",
+    ]
+    main([str(tmp_path), "--durable"])
+    assert "local host" not in capsys.readouterr().out
+
+
 def test_it_is_a_command(corpus: Corpus) -> None:
     corpus.add("one", case(RUN, expect=GREETED))
-    command = [sys.executable, "-m", "holdfast.testing.corpus", str(corpus.folder)]
+    command = [sys.executable, "-m", "holdfast.testing.corpus", str(corpus.folder), "--local"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "1 passed, 0 failed, 0 skipped\n", "")
+    told = "1 passed, 0 failed, 0 skipped on the local host\n"
+    assert (done.returncode, done.stdout, done.stderr) == (0, told, "")
 
 
 # --- what is not understood -----------------------------------------------------------------------
@@ -433,9 +458,9 @@ def test_definitions_can_be_imported_published_fetched_and_deleted(corpus: Corpu
         "one",
         case(
             {"op": "consumers", "definitionId": "child", "expect": {"equals": ["parent"]}},
-            {"op": "import", "file": "child.json"},
+            {"op": "import", "file": "changed.json"},
             {**get, "expect": {"version": 2, "isPublished": False}},
-            {"op": "publish", "file": "child.json", "expect": {"succeeded": True, "version": 2}},
+            {"op": "publish", "file": "changed.json", "expect": {"succeeded": True, "version": 2}},
             {**get, "expect": {"isPublished": True, "jsonPath": {"root.activities[0].id": "hello"}}},
             {
                 "op": "publishNewVersion",
@@ -459,6 +484,8 @@ def test_definitions_can_be_imported_published_fetched_and_deleted(corpus: Corpu
         ),
         loaded=[child | {"name": "Child"}, parent],
     )
+    changed = child | {"name": "Child", "description": "Says hello."}
+    (corpus.folder / "one" / "changed.json").write_text(json.dumps(changed))
     assert corpus.run() == (0, ["1 passed, 0 failed, 0 skipped"])
 
 

@@ -1,6 +1,7 @@
 """Comparing what a command printed with what a page says it prints.
 
-In a page `…` stands for anything within a line, and a line of nothing but `…` for any number of lines.
+In a page `…` stands for anything within a line, and a line of nothing but `…` for any number of lines. A line
+`^C` is what the reader types, not what the command prints.
 """
 
 import re
@@ -8,6 +9,7 @@ from collections.abc import Iterator
 from difflib import unified_diff
 
 ELISION = "…"
+INTERRUPT = "^C"
 
 
 class Exchange:

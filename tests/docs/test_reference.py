@@ -1,4 +1,7 @@
-"""The reference says everything: what is generated is up to date, and nothing public is left out."""
+"""The reference says everything: what is generated is up to date, and nothing public is left out.
+
+So does the page about guarantees: each with its checks and its mutants.
+"""
 
 import re
 
@@ -8,6 +11,8 @@ import holdfast
 from holdfast.activities import BUILT_IN
 from holdfast.authoring import activity_type
 from tests.docs.pages import ROOT
+from tests.guarantees.checks import CHECKS
+from tests.guarantees.mutants import MUTANTS
 
 REFERENCE = ROOT / "docs" / "reference"
 
@@ -34,3 +39,12 @@ def test_every_public_name_is_in_the_python_reference() -> None:
     text = (REFERENCE / "python.md").read_text("utf-8")
     missing = [name for name in holdfast.__all__ if not re.search(rf"`(@|async )?{name}\b", text)]
     assert not missing, f"docs/reference/python.md says nothing about {', '.join(missing)}"
+
+
+def test_every_guarantee_is_explained_with_its_checks_and_mutants() -> None:
+    text = (ROOT / "docs" / "explanation" / "guarantees.md").read_text("utf-8")
+    rows = {int(found[1]): found[0] for found in re.finditer(r"^\| (\d+) \|.*$", text, re.MULTILINE)}
+    for number, check in CHECKS:
+        assert f"`{check.__name__}`" in rows[number], f"guarantee {number} has the check {check.__name__}"
+    for mutant in MUTANTS:
+        assert mutant.name in rows[mutant.guarantee], f"guarantee {mutant.guarantee}: {mutant.name}"

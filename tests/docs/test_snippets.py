@@ -4,13 +4,15 @@
 |---|---|
 | `python` | executed, in a namespace of its own; a `text` block right behind it is what it prints |
 | `python name.py` | written to the page's folder; compiled |
-| `json` | decoded; an activity is validated as well |
+| `json` | decoded; an activity, which a CloudEvent is not, is validated as well |
 | `json name.json` | written to the page's folder; loaded and validated, without errors |
 | `console` | lines after `$ ` are run in the page's folder; what follows is what they print |
 | `sh` | how to install; each `make` verb exists |
 | `mermaid`, `text` | only looked at by people |
 
-A page has one folder, so what it writes is there for its later blocks.
+A page has one folder, so what it writes is there for its later blocks; so is what it exports. In a `console`
+a line `^C` interrupts the command, once it has printed what stands before. Where an export names a
+PostgreSQL, one of the tests' own takes its place.
 """
 
 import asyncio
@@ -20,9 +22,11 @@ import io
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +35,12 @@ import pytest
 from holdfast import load_definition
 from holdfast.codec import decode
 from holdfast.definitions.validate import Problem
+from holdfast.stores.sql.engines import create
+from holdfast.stores.sql.migrations import migrate
 from holdfast.testing import Host
-from tests.docs.console import difference, exchanges, is_answered
+from tests.docs.console import INTERRUPT, Exchange, difference, exchanges, is_answered
 from tests.docs.pages import ROOT, Block, all_pages, blocks_of, prose_of
+from tests.stores.test_sql_stores import empty
 
 BIN = Path(sys.executable).parent
 SECONDS = 60
@@ -47,12 +54,22 @@ def page_name(page: Path) -> str:
 
 
 @pytest.mark.parametrize("page", all_pages(), ids=page_name)
-def test_every_snippet_of_a_page_works(page: Path, tmp_path: Path) -> None:
-    with _working_in(tmp_path):
-        reader = _Reader(page, tmp_path)
-        for block in blocks_of(page):
-            reader.read(block)
-        reader.validate_all()
+def test_every_snippet_of_a_page_works(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    def empty_postgresql() -> str:
+        url = str(request.getfixturevalue("postgres_url"))
+        asyncio.run(_make_empty(url))
+        return url.replace("+asyncpg", "")
+
+    before = dict(os.environ)
+    try:
+        with _working_in(tmp_path):
+            reader = _Reader(page, tmp_path, empty_postgresql)
+            for block in blocks_of(page):
+                reader.read(block)
+            reader.validate_all()
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 @pytest.mark.parametrize("page", all_pages(), ids=page_name)
@@ -68,9 +85,10 @@ def test_every_link_between_pages_leads_somewhere(page: Path) -> None:
 class _Reader:
     """Somebody who does what a page says, block by block, in a folder of their own."""
 
-    def __init__(self, page: Path, folder: Path) -> None:
+    def __init__(self, page: Path, folder: Path, empty_postgresql: Callable[[], str]) -> None:
         self._page = page
         self._folder = folder
+        self._empty_postgresql = empty_postgresql
         self._printed: str | None = None
         self._documents: list[tuple[Block, bytes]] = []
         self._modules: list[Path] = []
@@ -125,29 +143,61 @@ class _Reader:
 
     def _check_fragment(self, block: Block) -> None:
         value = decode(block.text)
-        if isinstance(value, dict) and "type" in value and "id" in value:
+        if isinstance(value, dict) and {"type", "id"} <= value.keys() and "specversion" not in value:
             envelope = f'{{"definitionId": "fragment", "root": {block.text}}}'
             self._refuse_errors(block, _problems(envelope.encode()))
 
     def _converse(self, block: Block) -> None:
         for exchange in exchanges(block.text, block.line + 1):
-            done = subprocess.run(
+            if exchange.command.startswith("export "):
+                self._export(exchange.command.removeprefix("export "))
+                continue
+            printed = self._run(exchange)
+            expected = [line for line in exchange.answer if line != INTERRUPT]
+            if not is_answered(expected, printed):
+                pytest.fail(
+                    f"{page_name(self._page)}:{exchange.line}: $ {exchange.command}\n"
+                    f"{difference(expected, printed)}",
+                    pytrace=False,
+                )
+
+    def _export(self, assignment: str) -> None:
+        name, _, value = shlex.split(assignment)[0].partition("=")
+        os.environ[name] = self._empty_postgresql() if value.startswith("postgresql:") else value
+
+    def _run(self, exchange: Exchange) -> str:
+        """What it prints until it ends, or is interrupted."""
+        with (self._folder / ".printed").open("w+b") as printed:
+            running = subprocess.Popen(
                 ["bash", "-c", exchange.command],
                 cwd=self._folder,
                 env=_environment(self._folder),
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
+                stdout=printed,
                 stderr=subprocess.STDOUT,
-                timeout=SECONDS,
-                check=False,
+                start_new_session=True,
             )
-            printed = done.stdout.decode()
-            if not is_answered(exchange.answer, printed):
-                pytest.fail(
-                    f"{page_name(self._page)}:{exchange.line}: $ {exchange.command}\n"
-                    f"{difference(exchange.answer, printed)}",
-                    pytrace=False,
-                )
+            try:
+                if INTERRUPT in exchange.answer:
+                    self._await(exchange.answer[: exchange.answer.index(INTERRUPT)], running)
+                    time.sleep(1)  # a reader takes a moment, too
+                    os.killpg(running.pid, signal.SIGINT)
+                running.wait(SECONDS)
+            finally:
+                if running.poll() is None:
+                    os.killpg(running.pid, signal.SIGKILL)
+                    running.wait()
+        return self._printed_so_far()
+
+    def _await(self, expected: list[str], running: "subprocess.Popen[bytes]") -> None:
+        give_up = time.monotonic() + SECONDS
+        while not is_answered(expected, self._printed_so_far()):
+            if running.poll() is not None or time.monotonic() > give_up:
+                return
+            time.sleep(0.05)
+
+    def _printed_so_far(self) -> str:
+        return (self._folder / ".printed").read_text("utf-8")
 
     def _check_installing(self, block: Block) -> None:
         verbs = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
@@ -189,6 +239,15 @@ def _problems(text: bytes, own: list[Any] | None = None, others: list[bytes] | N
     return asyncio.run(find())
 
 
+async def _make_empty(url: str) -> None:
+    database = create(url)
+    try:
+        await database.write(migrate)
+        await database.write(empty)
+    finally:
+        await database.close()
+
+
 def _environment(folder: Path) -> dict[str, str]:
     """Our own, without what pytest leaves in it, and with a terminal of eighty columns."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
@@ -203,7 +262,7 @@ def _environment(folder: Path) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def _working_in(folder: Path) -> Iterator[None]:
+def _working_in(folder: Path) -> Generator[None]:
     """In that folder, which can be imported from; what was imported from it is forgotten again."""
     before = set(sys.modules)
     paths = list(sys.path)

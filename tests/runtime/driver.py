@@ -8,17 +8,37 @@ from collections import defaultdict
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
+from holdfast.authoring import Children
 from holdfast.codec import decode_payload
 from holdfast.commit import Birth, Columns, Commit, Delivery, Lane, Place
 from holdfast.instance import SubStatus
 from holdfast.message import Cancel, Message, Resume, Start
-from holdfast.runtime.letters import sealed, shard_of
+from holdfast.runtime.drawn import Drawn
+from holdfast.runtime.inline import InlineChildren
+from holdfast.runtime.letters import sealed
+from holdfast.runtime.shards import Shards
 from holdfast.runtime.turn import Turn
+from holdfast.runtime.world import World
 from holdfast.store import Admission, Committed, StaleTurn, Store
 from holdfast.testing import Host
 
 SHARDS = 4
 TENANT = "acme"
+
+
+class Loaded:
+    """The definitions of a host, as programs."""
+
+    def __init__(self, host: Host) -> None:
+        self._definitions = host.definitions
+
+    async def find(self, tenant: str, version_id: str) -> Drawn:
+        return Drawn(self._definitions.graph(self._definitions.find_version(version_id)))
+
+    async def published(self, tenant: str, definition_id: str) -> Drawn:
+        return Drawn(self._definitions.graph(self._definitions.find(definition_id)))
 
 
 class Died(Exception):
@@ -32,12 +52,17 @@ class Driver:
         self._store = store
         self._host = host
         self._dies_at = dies_at
+        self._shards = Shards(SHARDS)
+        environment = msgspec.structs.replace(
+            host.environment, services={**host.environment.services, Children: InlineChildren()}
+        )
+        self._world = World(store=store, programs=Loaded(host), shards=self._shards, environment=environment)
         self.commits = 0
 
     async def dispatch(self, definition_id: str, instance_id: str, **start: Any) -> None:
         definition = self._host.definitions.find(definition_id)
         now = self._host.clock.now()
-        shard = shard_of(instance_id, SHARDS)
+        shard = self._shards.of(TENANT, definition_id, instance_id)
         columns = Columns(
             definition_id=definition.definition_id,
             version_id=definition.id,
@@ -54,7 +79,7 @@ class Driver:
         await self.send(instance_id, Cancel())
 
     async def send(self, instance_id: str, message: Message) -> None:
-        shard = shard_of(instance_id, SHARDS)
+        shard = (await self._store.shards(TENANT, [instance_id]))[instance_id]
         sent = sealed(message, tenant=TENANT, instance_id=instance_id, shard=shard)
         await self._store.admit([Admission(message=sent)])
 
@@ -70,25 +95,14 @@ class Driver:
             for delivery in waiting:
                 by_instance[delivery.envelope.instance_id].append(delivery)
             for instance_id, deliveries in by_instance.items():
-                await self._take_turn(instance_id, deliveries)
+                await self.take_turn(instance_id, deliveries)
 
-    async def _take_turn(self, instance_id: str, deliveries: list[Delivery]) -> None:
+    async def take_turn(self, instance_id: str, deliveries: list[Delivery]) -> None:
         (loaded,) = await self._store.load([(TENANT, instance_id)])
-        definition = self._host.definitions.find_version(loaded.columns.version_id)
-        turn = Turn(
-            loaded,
-            self._host.definitions.graph(definition),
-            turn=f"{instance_id}-{loaded.revision}",
-            environment=self._host.environment,
-            shards=SHARDS,
-            published=self._published,
-            write=self._write,
-        )
+        program = await self._world.programs.find(TENANT, loaded.columns.version_id)
+        name = f"{instance_id}-{loaded.revision}"
+        turn = Turn(loaded, program, name=name, world=self._world, write=self._write)
         await self._write(await turn.take(deliveries))
-
-    def _published(self, definition_id: str) -> tuple[str, str, int]:
-        found = self._host.definitions.find(definition_id)
-        return found.definition_id, found.id, found.version
 
     async def _write(self, commit: Commit) -> Committed:
         (outcome,) = await self._store.commit([commit])
@@ -103,10 +117,10 @@ class Driver:
 
     async def look(self, key: str) -> None:
         """Bring kept stimuli to whoever waits for them."""
-        for stimulus in await self._store.kept(TENANT, key):
+        for stimulus in await self._store.kept(TENANT, [key]):
             _, waiting = await self._store.find(TENANT, key)
             wanted = [w for w in waiting if stimulus.instance_id in (None, w.instance_id)]
-            resume = Resume(key=key, input=decode_payload(stimulus.payload))
+            resume = Resume(key=key, input=decode_payload(stimulus.payload), expires=stimulus.expires)
             messages = [
                 sealed(resume, tenant=TENANT, instance_id=w.instance_id, shard=w.shard) for w in wanted
             ]

@@ -9,9 +9,9 @@ import pytest
 
 from holdfast.activities.events import event as happened
 from holdfast.codec import encode_payload
-from holdfast.commit import Envelope, KeptStimulus
+from holdfast.commit import Envelope, KeptStimulus, Lane, Place
 from holdfast.engine import decode_state
-from holdfast.message import Cancel, Resume, Retry, Skip, Start
+from holdfast.message import Cancel, Pause, Resume, Retry, Skip, Start
 from holdfast.runtime.letters import MessageUnreadable, opened, sealed
 from holdfast.store import Store
 from holdfast.stores.memory import MemoryStore
@@ -31,7 +31,7 @@ from tests.documents import (
     variable,
     write,
 )
-from tests.runtime.driver import TENANT, Died, Driver
+from tests.runtime.driver import SHARDS, TENANT, Died, Driver
 from tests.stores.test_sql_stores import empty
 
 
@@ -141,13 +141,13 @@ async def test_a_stimulus_that_finds_nobody_any_more_is_put_back(store: Store, h
     await driver.settle()
     key = happened("go").key
     _, (waiting,) = await store.find(TENANT, key)
-    resume = Resume(key=key)
+    resume = Resume(key=key, expires=host.clock.now() + timedelta(days=36500))
     for number in range(2):  # two hit the same bookmark before its turn comes
         await publish(store, f"go{number}", None, host)
         messages = [sealed(resume, tenant=TENANT, instance_id="i1", shard=waiting.shard)]
         await store.pair(TENANT, f"sent-go{number}", messages)
     await driver.settle()
-    (kept,) = await store.kept(TENANT, key)
+    (kept,) = await store.kept(TENANT, [key])
     assert (kept.instance_id, kept.tries) == ("i1", 1)
 
 
@@ -160,6 +160,19 @@ async def test_a_cancel_is_a_message_like_any_other(store: Store, host: Host) ->
     await driver.settle()
     assert await driver.status("i1") == "Cancelled"
     assert (await store.find(TENANT, happened("never").key))[1] == []
+
+
+async def test_what_stands_behind_a_pause_in_one_turn_waits(store: Store, host: Host) -> None:
+    await host.load(document(event("never")))
+    driver = Driver(store, host)
+    await driver.dispatch("test", "i1")
+    await driver.send("i1", Pause())
+    waiting = await store.read([Place(shard, lane, 0) for shard in range(SHARDS) for lane in Lane], 10)
+    await driver.take_turn("i1", sorted(waiting, key=lambda delivery: delivery.envelope.lane))
+    (loaded,) = await store.load([(TENANT, "i1")])
+    assert (loaded.columns.is_paused, loaded.columns.sub_status, loaded.state) == (True, "Pending", None)
+    left = await store.read([Place(shard, Lane.ORDINARY, 0) for shard in range(SHARDS)], 10)
+    assert [delivery.envelope.kind for delivery in left] == ["start"]
 
 
 async def test_what_comes_after_the_end_is_consumed_and_changes_nothing(store: Store, host: Host) -> None:
@@ -194,7 +207,7 @@ async def test_a_child_tells_its_parent_once_however_often_it_is_cancelled(store
         await driver.cancel(child)
         await driver.settle()
     assert host.console.written == ["heard"]
-    assert await store.kept(TENANT, bookmark.key) == []
+    assert await store.kept(TENANT, [bookmark.key]) == []
 
 
 async def test_an_operator_reopens_what_has_faulted(store: Store, host: Host) -> None:

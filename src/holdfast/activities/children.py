@@ -52,8 +52,8 @@ class StartsChildren(Activity):
             )
         )
 
-    def check_published(self, context: ActivityContext, definition_id: str | None) -> None:
-        if not definition_id or not context.use(Children).is_published(definition_id):
+    async def check_published(self, context: ActivityContext, definition_id: str | None) -> None:
+        if not definition_id or not await context.use(Children).is_published(definition_id):
             raise Fault(
                 f"No published workflow has the definition id {definition_id!r}. Publish it, or choose "
                 f"another.",
@@ -73,8 +73,8 @@ class DispatchWorkflow(StartsChildren):
     channel_name: Input[str | None] = None
     result: Output[Any]
 
-    def execute(self, context: ActivityContext) -> None:
-        self.check_published(context, self.workflow_definition_id)
+    async def execute(self, context: ActivityContext) -> None:
+        await self.check_published(context, self.workflow_definition_id)
         child_id = context.new_id()
         reply_to = None
         if self.wait_for_completion:
@@ -98,7 +98,7 @@ class ExecuteWorkflow(StartsChildren):
     result: Output[Any]
 
     async def execute(self, context: ActivityContext) -> None:
-        self.check_published(context, self.workflow_definition_id)
+        await self.check_published(context, self.workflow_definition_id)
         child_id = context.new_id()
         payload = {"childInstanceId": child_id}
         child = await context.use(Children).execute(
@@ -158,8 +158,8 @@ class BulkDispatchWorkflows(StartsChildren):
     child_completed: Port
     child_faulted: Port
 
-    def execute(self, context: ActivityContext) -> None:
-        self.check_published(context, self.workflow_definition_id)
+    async def execute(self, context: ActivityContext) -> None:
+        await self.check_published(context, self.workflow_definition_id)
         items = enumerable(self.items)
         waits = self.wait_for_completion and bool(items)
         reply_to = None

@@ -1,6 +1,6 @@
 """Containers that run their children in order or side by side, and the simple choices."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -11,17 +11,20 @@ from holdfast.authoring import (
     BreakLoop,
     Child,
     Completed,
+    Fault,
     Field,
     Input,
     Output,
     Port,
     Ports,
     Property,
+    ScheduleChild,
     Signal,
     Source,
     activity,
 )
 from holdfast.codec import is_list, is_object, lower_keys
+from holdfast.engine.context import Context
 
 
 @activity(type="Elsa.Sequence", category="Workflows", is_container=True)
@@ -51,6 +54,26 @@ class Sequence(Activity):
     def receive(self, context: ActivityContext, signal: Signal) -> None:
         if isinstance(signal, BreakLoop):
             context.state["Breaking"] = True
+        elif isinstance(signal, ScheduleChild) and signal.child in self.activities:
+            assert isinstance(context, Context)
+            if not context.is_idle():
+                raise Fault("A sequence executes one activity at a time. Cancel the one it executes first.")
+            context.state["Next"] = self.activities.index(signal.child) + 1
+            context.schedule(signal.child, self.child_done)
+            signal.stop()
+
+    @classmethod
+    def migrated(
+        cls,
+        state: dict[str, Any],
+        target: Mapping[str, Any],
+        open_inside: Iterable[Child],
+        renamed: Mapping[str, str],
+    ) -> dict[str, Any]:
+        """Where it stands is where the activity it executes stands now."""
+        for child in open_inside:
+            state["Next"] = target["activities"].index(child) + 1
+        return state
 
 
 @activity(type="Elsa.Parallel", category="Workflows", is_container=True)
@@ -72,6 +95,12 @@ class Parallel(Activity):
         context.state["Open"] -= 1
         if context.state["Open"] == 0:
             context.complete()
+
+    def receive(self, context: ActivityContext, signal: Signal) -> None:
+        if isinstance(signal, ScheduleChild) and signal.child in self.activities:
+            context.state["Open"] += 1
+            context.schedule(signal.child, self.child_done)
+            signal.stop()
 
 
 @activity(type="Elsa.Fork", category="Branching", is_container=True)
@@ -98,6 +127,10 @@ class Fork(Activity):
     def receive(self, context: ActivityContext, signal: Signal) -> None:
         if isinstance(signal, BreakLoop):
             context.state["Breaking"] = True
+        elif isinstance(signal, ScheduleChild) and signal.child in self.branches:
+            context.state["Open"] += 1
+            context.schedule(signal.child, self.branch_done)
+            signal.stop()
 
 
 @activity(type="Elsa.FlowNode", category="Workflows", display_name="Container", is_container=True)

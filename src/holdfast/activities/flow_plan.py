@@ -28,6 +28,9 @@ class FlowPlans:
             return self._by_id[trigger]
         return find_start(self._activities, self._ends)
 
+    def has(self, activity_id: str) -> bool:
+        return activity_id in self._by_id
+
     def from_start(self, start_id: str) -> FlowPlan:
         plan = self._plans.get(start_id)
         if plan is None:

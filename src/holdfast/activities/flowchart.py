@@ -6,11 +6,12 @@ the game. `Tokens` follows them by passing tokens, with a merge mode per activit
 default; an instance asks for tokens by its property `Flowchart:ExecutionMode`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from holdfast.activities.flow import JoinReached
 from holdfast.activities.flow_counting import Counting
+from holdfast.activities.flow_migration import migrate_flow
 from holdfast.activities.flow_plan import FlowPlan, FlowPlans
 from holdfast.activities.flow_tokens import Tokens
 from holdfast.authoring import (
@@ -21,6 +22,7 @@ from holdfast.authoring import (
     Completed,
     Faulted,
     Ports,
+    ScheduleChild,
     Signal,
     Source,
     activity,
@@ -85,8 +87,22 @@ class Flowchart(Activity):
                         context.cancel_children(plan.ancestors(join))
                     finally:
                         self.is_following = False
+            case ScheduleChild():
+                if signal.child in self.activities:
+                    context.schedule(signal.child, self.child_done)
+                    signal.stop()
             case _:
                 pass
+
+    @classmethod
+    def migrated(
+        cls,
+        state: dict[str, Any],
+        target: Mapping[str, Any],
+        open_inside: Iterable[Child],
+        renamed: Mapping[str, str],
+    ) -> dict[str, Any]:
+        return migrate_flow(state, target["plans"], open_inside, renamed)
 
     def _take_error_path(self, context: ActivityContext, signal: Faulted) -> None:
         found = inner(context).own_child(signal.execution)

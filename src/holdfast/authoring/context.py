@@ -121,6 +121,16 @@ class Canceled(Signal):
         self.backward = backward
 
 
+class ScheduleChild(Signal):
+    """An operator wants a nested activity executed. A container that does so stops the signal."""
+
+    __slots__ = ("child",)
+
+    def __init__(self, child: Child) -> None:
+        super().__init__()
+        self.child = child
+
+
 class Console(Protocol):
     """Where WriteLine writes and ReadLine reads."""
 
@@ -140,7 +150,7 @@ class ChildResult(msgspec.Struct, frozen=True, kw_only=True):
 class Children(Protocol):
     """Other workflows that an activity can start."""
 
-    def is_published(self, definition_id: str) -> bool:
+    async def is_published(self, definition_id: str) -> bool:
         """Whether a version of that definition can be started."""
         ...
 

@@ -11,7 +11,7 @@ from holdfast.definitions.graph import Graph
 from holdfast.engine.context import Context
 from holdfast.engine.environment import Environment
 from holdfast.engine.state import thaw
-from holdfast.errors import Invalid
+from holdfast.errors import Invalid, NotFound
 from holdfast.instance import State
 from holdfast.message import DoInBackground, Resume
 
@@ -22,9 +22,16 @@ OUTCOME = "BackgroundOutcome"
 async def do_in_background(
     graph: Graph, state: State, effect: DoInBackground, environment: Environment
 ) -> Resume:
-    """Execute the activity and say how it went, as the message that goes on with the instance."""
+    """Execute the activity and say how it went, as the message that goes on with the instance.
+
+    Raises NotFound when its execution is over, because somebody cancelled it.
+    """
     burst = thaw(state, graph, environment)
-    frame = burst.frames[effect.execution]
+    frame = burst.frames.get(effect.execution)
+    if frame is None:
+        raise NotFound(
+            f"Execution {effect.execution} of instance {state.id} is over; nobody waits for its outcome."
+        )
     context = BackgroundContext(burst, frame)
     try:
         pending = burst.activity(frame).execute(context)

@@ -5,19 +5,30 @@ back is all that happened, as values; nothing was written anywhere.
 """
 
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 
 import msgspec
 
 from holdfast.bookmark import Bookmark
 from holdfast.definitions.graph import Graph
+from holdfast.engine.adoption import adopt_state, background_of
+from holdfast.engine.alterations import (
+    Altered,
+    Attempted,
+    attempt,
+    cancel_activity,
+    cancel_instance,
+    retry,
+    skip,
+)
 from holdfast.engine.burst import Burst
 from holdfast.engine.environment import Environment
-from holdfast.engine.faults import RETRY
-from holdfast.engine.frame import FAULTED, RUNNING, Frame
+from holdfast.engine.frame import Frame
 from holdfast.engine.state import freeze, thaw
 from holdfast.errors import Invalid
-from holdfast.instance import Incident, Record, State, Status, SubStatus
+from holdfast.instance import Record, State, Status
 from holdfast.message import (
+    Alter,
     Cancel,
     CancelActivity,
     Continue,
@@ -27,6 +38,7 @@ from holdfast.message import (
     Retry,
     Skip,
     Start,
+    Steer,
 )
 
 
@@ -38,6 +50,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     effects: tuple[Effect, ...] = ()
     applied: bool = True
     """False when the message found nothing to do: no such bookmark, or the instance had ended."""
+    altered: tuple[Altered, ...] = ()
+    """What became of each alteration, where the message brought some."""
 
 
 Checkpoint = Callable[[Outcome], Awaitable[None]]
@@ -52,26 +66,47 @@ async def run_burst(
     instance_id: str | None = None,
     tenant: str = "",
     checkpoint: Checkpoint | None = None,
+    on_begin: Callable[[Burst], None] | None = None,
 ) -> Outcome:
-    """Handle one message. `checkpoint` is awaited in the middle, where a commit strategy asks for it."""
+    """Handle one message. `checkpoint` is awaited in the middle, where a commit strategy asks for it.
+
+    `on_begin` is given the burst, so that somebody can ask it to stop before its next activity.
+    """
+    told: tuple[Altered, ...] = ()
     if isinstance(message, Start):
         if instance_id is None:
             raise Invalid("A start needs the id of the instance that begins.")
-        burst = _started(graph, message, environment, instance_id, tenant)
+        if message.state is not None:
+            state = adopt_state(message.state, graph, instance_id, tenant)
+            if not state.is_halfway:
+                return _adopted(state, environment)
+            burst = thaw(state, graph, environment)
+            burst.effects += background_of(state)
+        else:
+            burst = _started(graph, message, environment, instance_id, tenant)
     else:
         if state is None:
             raise Invalid(
                 f"{type(message).__name__} is for an instance that exists; its state was not given."
             )
-        if state.status is Status.FINISHED and not isinstance(message, Retry | Skip):
+        if state.status is Status.FINISHED and not isinstance(message, Retry | Skip | Alter):
             return Outcome(state=state, applied=False)
-        burst = thaw(state, graph, environment)
-        if not _apply(burst, message):
-            return Outcome(state=state, applied=False)
+        if isinstance(message, Alter):
+            attempted = await attempt(state, message, graph, environment)
+            told = attempted.told
+            if attempted.burst is None:
+                return _unaltered(state, attempted)
+            burst = attempted.burst
+        else:
+            burst = thaw(state, graph, environment)
+            if not _apply(burst, message):
+                return Outcome(state=state, applied=False)
     if checkpoint is not None:
         burst.checkpoint = _checkpointing(checkpoint)
+    if on_begin is not None:
+        on_begin(burst)
     await _drained(burst)
-    return _settled(burst)
+    return _settled(burst, told, None if state is None else state.finished_at)
 
 
 def _started(graph: Graph, message: Start, environment: Environment, instance_id: str, tenant: str) -> Burst:
@@ -107,94 +142,22 @@ def _apply(burst: Burst, message: Message) -> bool:
         case Continue():
             return bool(burst.queue) or not burst.frames
         case Cancel():
-            burst.bookmarks.clear()
-            burst.queue.clear()
-            burst.ended = SubStatus.CANCELLED
-            burst.record("Workflow cancelled", burst.root, message.reason)
+            cancel_instance(burst, message)
         case CancelActivity():
-            found = [
-                frame
-                for frame in burst.frames.values()
-                if frame.node.id == message.activity_id
-                and (message.execution is None or message.execution == frame.number)
-            ]
-            for frame in found:
-                _or_fault(burst, frame, lambda frame=frame: burst.cancel(frame))
-            return bool(found)
+            return cancel_activity(burst, message) > 0
         case Retry():
-            return _retry(burst, message)
+            return retry(burst, message)
         case Skip():
-            frame = _reopened(burst, message.execution)
-            if frame is None:
-                return False
-            frame.status = RUNNING
-            _or_fault(burst, frame, lambda: burst.complete(frame, message.outcomes or None))
-        case Start():
+            return skip(burst, message)
+        case Start() | Alter() | Steer():
             return False
     return True
-
-
-def _or_fault(burst: Burst, frame: Frame, act: Callable[[], None]) -> None:
-    """Do what an operator asked; what a container raises on hearing of it faults that execution."""
-    try:
-        act()
-    except Exception as error:  # an author's container may raise anything; it becomes a fault
-        burst.fault(frame, error)
 
 
 def _find_bookmark(burst: Burst, message: Resume) -> Bookmark | None:
     if message.bookmark_id is not None:
         return burst.bookmarks.get(message.bookmark_id)
     return next((b for b in burst.bookmarks.values() if b.key == message.key), None)
-
-
-def _retry(burst: Burst, message: Retry) -> bool:
-    frame = _reopened(burst, message.execution)
-    if frame is None:
-        return False
-    for child in list((frame.children or {}).values()):
-        burst.cancel(child)
-    by_name = {
-        name.lower(): descriptor
-        for descriptor in frame.node.type.descriptor.inputs
-        for name in (descriptor.name, descriptor.attribute)
-    }
-    unknown = [name for name in message.inputs if name.lower() not in by_name]
-    if unknown:
-        known = ", ".join(d.name for d in frame.node.type.descriptor.inputs) or "none"
-        raise Invalid(f"{frame.node.type_name} has no input {unknown[0]!r}. Its inputs: {known}.")
-    frame.edited = {
-        by_name[name.lower()].attribute: by_name[name.lower()].type.convert(value)
-        for name, value in message.inputs.items()
-    } or None
-    frame.attempt += 1
-    frame.state = None
-    frame.status = RUNNING
-    frame.resumption = Bookmark(
-        id="",
-        name=RETRY,
-        key="",
-        activity_id=frame.node.id,
-        execution=frame.number,
-        created_at=burst.clock.now(),
-    )
-    burst.queue.append(frame)
-    return True
-
-
-def _reopened(burst: Burst, execution: int) -> Frame | None:
-    """The faulted execution, its incident taken back and the instance open again."""
-    frame = burst.frames.get(execution)
-    if frame is None or frame.status is not FAULTED:
-        return None
-    left: list[Incident] = [i for i in burst.incidents if i.execution != execution]
-    counted: Frame | None = frame
-    while counted is not None:
-        counted.faults -= 1
-        counted = counted.parent
-    burst.incidents = left
-    burst.ended = burst.ended if left else None
-    return frame
 
 
 def _checkpointing(checkpoint: Checkpoint) -> Callable[[Burst], Awaitable[None]]:
@@ -224,6 +187,25 @@ def _around(
     return wrapped
 
 
-def _settled(burst: Burst) -> Outcome:
+def _settled(burst: Burst, told: tuple[Altered, ...], ended_at: datetime | None) -> Outcome:
     state = freeze(burst, at_checkpoint=bool(burst.queue))
-    return Outcome(state=state, records=tuple(burst.records), effects=tuple(burst.effects))
+    if told and ended_at is not None and state.finished_at is not None:
+        state = msgspec.structs.replace(state, finished_at=ended_at)  # altered, but it ended when it did
+    return Outcome(state=state, records=tuple(burst.records), effects=tuple(burst.effects), altered=told)
+
+
+def _unaltered(state: State, attempted: Attempted) -> Outcome:
+    """As it was, but for the line in its journal."""
+    told = attempted.records
+    counted = msgspec.structs.replace(state, records=state.records + len(told))
+    return Outcome(state=counted, records=told, applied=False, altered=attempted.told)
+
+
+def _adopted(state: State, environment: Environment) -> Outcome:
+    number = state.records + 1
+    record = Record(number, "Restored", 0, 0, 0, environment.clock.now())
+    return Outcome(
+        state=msgspec.structs.replace(state, records=number),
+        records=(record,),
+        effects=tuple(background_of(state)),
+    )

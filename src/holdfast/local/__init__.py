@@ -4,8 +4,9 @@
 line runs workflows on it, and `holdfast.testing` puts a clock that tests move and mocks on top.
 """
 
-from holdfast.local.catalogue import Catalogue, DefinitionNotFound
-from holdfast.local.host import LocalHost, NotPublished
+from holdfast.definitions.versions import DefinitionNotFound, NotPublished
+from holdfast.local.catalogue import Catalogue
+from holdfast.local.host import LocalHost
 from holdfast.local.hosted import HostedInstance
 from holdfast.local.records import ActivityRecord
 

@@ -1,8 +1,7 @@
 """Definitions and their versions, in memory: drafts, publishing, consumers, compiled graphs.
 
-The rules of versions are Elsa's: an import updates the draft of a definition or makes one with the
-next number; publishing makes it the one published version; a published version that is usable as an
-activity and wants it re-points its consumers.
+The rules of versions are in `definitions.versions`; here they are kept, found and compiled. A published
+version that is usable as an activity and wants it re-points its consumers.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,16 +10,13 @@ from typing import Any, cast
 from holdfast.activities.composites import workflow_activity_types
 from holdfast.authoring import ActivityTypes
 from holdfast.clock import Ids
+from holdfast.definitions import versions
 from holdfast.definitions.compiler import WORKFLOW, compile_definition
+from holdfast.definitions.consumers import pointed_at, used_by
 from holdfast.definitions.document import Definition, load_definition
 from holdfast.definitions.evaluators import Expressions
 from holdfast.definitions.graph import Graph, Node, NodeNotFound
-from holdfast.definitions.reader import member
-from holdfast.errors import NotFound
-
-
-class DefinitionNotFound(NotFound):
-    code = "definition.not_found"
+from holdfast.definitions.versions import DefinitionNotFound
 
 
 class Catalogue:
@@ -28,98 +24,58 @@ class Catalogue:
         self._built_in = activities
         self._expressions = expressions
         self._ids = ids
-        self._versions: dict[str, list[Definition]] = {}
+        self._versions: dict[str, versions.Versions] = {}
         self._provided: list[Definition] = []
         self._types: ActivityTypes | None = None
         self._graphs: dict[str, Graph] = {}
 
     def provide(self, source: bytes | str | Mapping[str, Any]) -> Definition:
-        """Take a definition as a provider brings it: ids, version and flags as they are written.
-
-        Written by hand, a file says nothing of being published; then it is meant to be used.
-        """
-        definition = load_definition(source)
-        if not definition.definition_id:
-            definition = definition.with_members(definitionId=self._ids.new())
-        if member(definition.source, "isPublished") is None and member(definition.source, "isLatest") is None:
-            definition = definition.with_members(isPublished=True, isLatest=True)
+        """Take a definition as a provider brings it: ids, version and flags as they are written."""
+        definition = versions.provided(load_definition(source), self._ids)
         self._provided.append(definition)
-        return self._keep(definition)
+        return self._put(definition)
 
     def restore_provided(self) -> list[Definition]:
         """Take again those versions of providers that are not here any more."""
-        return [self._keep(p) for p in self._provided if not self._has(p.definition_id, p.version)]
+        return [self._put(p) for p in self._provided if not self._has(p.definition_id, p.version)]
 
     def _has(self, definition_id: str, version: int) -> bool:
-        return any(v.version == version for v in self._versions.get(definition_id, ()))
-
-    def _keep(self, definition: Definition) -> Definition:
-        versions = self._versions.setdefault(definition.definition_id, [])
-        versions[:] = [v for v in versions if v.version != definition.version]
-        versions.append(definition)
-        self._changed()
-        return definition
+        return versions.find(self._of(definition_id), version) is not None
 
     def import_draft(self, source: bytes | str | Mapping[str, Any]) -> Definition:
         """Take an upload: update the draft, or make one with the next number."""
-        definition = load_definition(source)
-        definition_id = definition.definition_id or self._ids.new()
-        versions = self._versions.setdefault(definition_id, [])
-        draft = next((v for v in versions if v.is_latest and not v.is_published), None)
-        if draft is not None:
-            versions.remove(draft)
-            number, version_id = draft.version, draft.id
-        else:
-            number = max((v.version for v in versions), default=0) + 1
-            given = definition.source.get("id")
-            version_id = given if not versions and isinstance(given, str) and given else self._ids.new()
-        return self._put(
-            definition.with_members(
-                definitionId=definition_id, id=version_id, version=number, isLatest=True, isPublished=False
-            )
-        )
+        uploaded = load_definition(source)
+        return self._put(versions.draft_from(self._of(uploaded.definition_id), uploaded, self._ids))
 
     def draft_of(self, definition_id: str) -> Definition:
         """The draft, made from the latest version where there is none."""
-        latest = self.find(definition_id, "Latest")
-        if not latest.is_published:
-            return latest
-        number = max(v.version for v in self._versions[definition_id]) + 1
-        return self._put(
-            latest.with_members(id=self._ids.new(), version=number, isLatest=True, isPublished=False)
-        )
+        draft = versions.draft_of_latest(self._of(definition_id), self._ids)
+        return self._put(draft) if draft is not None else self.find(definition_id, "Latest")
 
     def mark_published(self, definition: Definition) -> Definition:
         """Make it the published version; the others are not any more."""
-        versions = self._versions[definition.definition_id]
-        versions[:] = [v.with_members(isPublished=False) if v.is_published else v for v in versions]
-        return self._put(definition.with_members(isPublished=True, isLatest=True))
+        return self._put(versions.published(definition))
 
     def retract(self, definition_id: str) -> None:
-        published = self.find(definition_id, "Published")
-        self._put(published.with_members(isPublished=False))
+        self._put(versions.retracted(self.find(definition_id, "Published")))
 
     def delete(self, definition_id: str) -> None:
         self._versions.pop(definition_id, None)
         self._changed()
 
+    def _of(self, definition_id: str) -> versions.Versions:
+        return self._versions.get(definition_id, ())
+
     def _put(self, definition: Definition) -> Definition:
-        if definition.is_latest:
-            versions = self._versions[definition.definition_id]
-            versions[:] = [v.with_members(isLatest=False) if v.is_latest else v for v in versions]
-        return self._keep(definition)
+        self._versions[definition.definition_id] = versions.put(
+            self._of(definition.definition_id), definition
+        )
+        self._changed()
+        return definition
 
     def find(self, definition_id: str, version: str | int = "Published") -> Definition:
         """One version: `Published`, `Latest`, `LatestOrPublished` or a number. Raises DefinitionNotFound."""
-        versions = self._versions.get(definition_id, [])
-        highest = sorted(versions, key=lambda v: v.version, reverse=True)
-        found: Definition | None
-        if isinstance(version, int):
-            found = next((v for v in versions if v.version == version), None)
-        elif version == "Published":
-            found = next((v for v in highest if v.is_published), None)
-        else:
-            found = next((v for v in highest if v.is_latest), None) or next(iter(highest), None)
+        found = versions.find(self._of(definition_id), version)
         if found is None:
             known = ", ".join(sorted(self._versions)) or "none"
             raise DefinitionNotFound(
@@ -135,8 +91,8 @@ class Catalogue:
         return found
 
     def __iter__(self) -> Iterator[Definition]:
-        for versions in self._versions.values():
-            yield from versions
+        for own in self._versions.values():
+            yield from own
 
     def __contains__(self, definition_id: str) -> bool:
         return definition_id in self._versions
@@ -196,7 +152,7 @@ class Catalogue:
         """Definitions that contain this one's workflow-activity, directly or through others."""
         self.find(definition_id, "Latest")
         uses = {
-            consumer: set(self._used_by(self.find(consumer, "Latest"))) for consumer in list(self._versions)
+            consumer: used_by(self.find(consumer, "Latest"), self.types, self) for consumer in self._versions
         }
         found: list[str] = []
         waiting = [definition_id]
@@ -208,49 +164,14 @@ class Catalogue:
                     waiting.append(consumer)
         return found
 
-    def _used_by(self, definition: Definition) -> Iterator[str]:
-        for json in activities_in(definition.root):
-            kind = self.types.find(str(json.get("type")))
-            used = json.get("workflowDefinitionId")
-            if isinstance(used, str) and used in self._versions:
-                yield used
-            elif kind is not None and kind.definition is not None:
-                yield kind.definition.definition_id
-
     def update_consumers(self, published: Definition) -> list[Definition]:
         """Point every consumer's workflow-activity at a version that was just published."""
         changed: list[Definition] = []
+        names = {kind.name for kind in workflow_activity_types(published)}
         for consumer in [self.find(d, "Latest") for d in list(self._versions)]:
-            if published.definition_id not in set(self._used_by(consumer)):
+            if published.definition_id not in used_by(consumer, self.types, self):
                 continue
-            root = _repointed(consumer.root, published, {k.name for k in workflow_activity_types(published)})
             target = self.draft_of(consumer.definition_id) if consumer.is_published else consumer
-            draft = self._put(target.with_members(root=root))
+            draft = self._put(pointed_at(target, published, names))
             changed.append(self.mark_published(draft) if consumer.is_published else draft)
         return changed
-
-
-def activities_in(json: Any) -> Iterator[dict[str, Any]]:
-    """Every object in an activity's JSON that is an activity itself."""
-    if isinstance(json, dict):
-        members = cast("dict[str, Any]", json)
-        if isinstance(members.get("type"), str) and "id" in members:
-            yield members
-        for value in members.values():
-            yield from activities_in(value)
-    elif isinstance(json, list):
-        for item in cast("list[Any]", json):
-            yield from activities_in(item)
-
-
-def _repointed(json: Any, published: Definition, names: set[str]) -> Any:
-    if isinstance(json, list):
-        return [_repointed(item, published, names) for item in cast("list[Any]", json)]
-    if not isinstance(json, dict):
-        return json
-    members = {k: _repointed(v, published, names) for k, v in cast("dict[str, Any]", json).items()}
-    uses = members.get("workflowDefinitionId") == published.definition_id
-    if uses or (members.get("type") in names and "workflowDefinitionVersionId" in members):
-        members["version"] = published.version
-        members["workflowDefinitionVersionId"] = published.id
-    return members

@@ -18,14 +18,18 @@ from holdfast.clock import Clock, Ids
 from holdfast.definitions.document import Definition
 from holdfast.definitions.graph import Graph
 from holdfast.definitions.validate import Problem, validate
+from holdfast.definitions.versions import NotPublished
 from holdfast.engine import Environment, Limits, Outcome, index_triggers, run_burst
+from holdfast.engine.alterations import Altered, Versions
 from holdfast.engine.background import do_in_background
-from holdfast.errors import Invalid, NotFound
+from holdfast.errors import NotFound
 from holdfast.instance import Incident, Status
 from holdfast.local.catalogue import Catalogue
 from holdfast.local.hosted import HostedInstance
 from holdfast.local.schedule import Schedules
 from holdfast.message import (
+    Alter,
+    Alteration,
     Cancel,
     DoInBackground,
     Effect,
@@ -40,16 +44,6 @@ from holdfast.message import (
 )
 from holdfast.plugin import Plugins
 from holdfast.runtime.children import REFUSED, child_ended, child_refused, child_start
-
-
-class NotPublished(Invalid):
-    """Publishing was refused; `problems` says why."""
-
-    code = "definition.not_published"
-
-    def __init__(self, problems: list[Problem]) -> None:
-        super().__init__("Not published: " + "; ".join(str(problem) for problem in problems))
-        self.problems = problems
 
 
 class LocalHost:
@@ -81,7 +75,7 @@ class LocalHost:
         self._is_settling = False
         self.environment = Environment(
             clock=clock,
-            services={Children: self, **plugins.services},
+            services={Children: self, Versions: self, **plugins.services},
             functions=self.functions,
             expressions=plugins.expressions.languages,
             limits=limits or Limits(),
@@ -132,14 +126,15 @@ class LocalHost:
         self.forget_triggers(definition.definition_id)
         if not definition.is_published:
             return
-        found = index_triggers(self.definitions.graph(definition), self.environment)
+        graph = self.definitions.graph(definition)
+        found = index_triggers(graph, self.environment)
         self.triggers += found
         if self._fires_schedules:
-            self._schedules.replace(definition.definition_id, found, self._clock.now())
+            self._schedules.replace(graph, found, self._clock.now())
 
     def forget_triggers(self, definition_id: str) -> None:
         self.triggers = [t for t in self.triggers if t.definition_id != definition_id]
-        self._schedules.replace(definition_id, [], self._clock.now())
+        self._schedules.forget(definition_id)
 
     def delete(self, definition_id: str) -> None:
         """Forget a definition, all its versions and its triggers."""
@@ -157,7 +152,7 @@ class LocalHost:
         for definition_id in published.intersection(definition_ids) if definition_ids else published:
             self.index(self.definitions.find(definition_id))
 
-    def is_published(self, definition_id: str) -> bool:
+    async def is_published(self, definition_id: str) -> bool:
         return any(v.definition_id == definition_id and v.is_published for v in self.definitions)
 
     # --- running ----------------------------------------------------------------------------------
@@ -240,6 +235,16 @@ class LocalHost:
         await self.handle(instance, Retry(execution=incident.execution, inputs=inputs))
         await self.settle()
 
+    async def alter(self, instance: HostedInstance, *alterations: Alteration) -> tuple[Altered, ...]:
+        """Change an instance in these ways, all of them or none; what became of each."""
+        outcome = await self._burst(instance, Alter(alterations=alterations))
+        if outcome.applied and any(isinstance(one, Cancel) for one in alterations):
+            for child in list(self.instances.values()):
+                if child.state.parent_id == instance.id and child.state.status is Status.RUNNING:
+                    await self.cancel(child)
+        await self.settle()
+        return outcome.altered
+
     async def skip(self, instance: HostedInstance, incident: Incident, *outcomes: str) -> None:
         """Take the activity behind an incident as completed."""
         await self.handle(instance, Skip(execution=incident.execution, outcomes=outcomes))
@@ -275,7 +280,10 @@ class LocalHost:
         return waiting
 
     async def _fire_schedule(self) -> None:
-        trigger, given = self._schedules.fire(self._clock.now())
+        fired = self._schedules.fire(self._clock.now())
+        if fired is None:
+            return
+        trigger, given = fired
         definition = self.definitions.find_version(trigger.version_id)
         await self._start(definition, Start(input=given, trigger=trigger.activity_id), self._ids.new())
 
@@ -283,12 +291,23 @@ class LocalHost:
 
     async def handle(self, instance: HostedInstance, message: Message) -> bool:
         """One message, one burst. Whether it found something to do."""
+        return (await self._burst(instance, message)).applied
+
+    async def _burst(self, instance: HostedInstance, message: Message) -> Outcome:
         state = instance.state
         graph = self.definitions.graph(self.definitions.find_version(state.version_id))
         outcome = await run_burst(graph, message, environment=self.environment, state=state)
-        if outcome.applied:
+        if outcome.state.version_id != state.version_id:
+            graph = self.definitions.graph(self.definitions.find_version(outcome.state.version_id))
+        if outcome.altered and state.status is outcome.state.status is Status.FINISHED:
+            instance.keep(outcome, graph)  # its parent has heard of its end
+        elif outcome.applied or outcome.records:
             await self._keep(instance, outcome, graph)
-        return outcome.applied
+        return outcome
+
+    async def graph(self, tenant: str, definition_id: str, version: int) -> Graph:
+        """The port `Versions`: another version of a definition, for an instance that goes on as it."""
+        return self.definitions.graph(self.definitions.find(definition_id, version))
 
     async def _start(self, definition: Definition, start: Start, instance_id: str) -> HostedInstance:
         instance = HostedInstance(instance_id)
@@ -316,7 +335,7 @@ class LocalHost:
     async def _keep(self, instance: HostedInstance, outcome: Outcome, graph: Graph) -> None:
         instance.keep(outcome, graph)
         self._effects.extend((instance, effect) for effect in outcome.effects)
-        ended = child_ended(outcome.state)
+        ended = child_ended(outcome.state, outcome.state.id)
         if ended is not None:
             self._effects.append((instance, Send(stimulus=ended)))
 
@@ -337,8 +356,8 @@ class LocalHost:
             case StartChild():
                 definition = self.definitions.find(effect.definition_id)
                 child = await self._start(definition, child_start(effect), effect.instance_id)
-                if not child.started and effect.reply_to is not None:
-                    await self._match(child_refused(effect))
+                if not child.started and effect.parent_id is not None and effect.reply_to is not None:
+                    await self._match(child_refused(effect.instance_id, effect.parent_id, effect.reply_to))
             case Send():
                 await self._match(effect.stimulus)
             case HandOver():

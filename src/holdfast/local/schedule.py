@@ -4,47 +4,40 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from holdfast.bookmark import Trigger
-from holdfast.codec import parse_timespan
-from holdfast.cron import Cron
+from holdfast.definitions.graph import Graph
+from holdfast.runtime import schedules
+from holdfast.store import Schedule
 
 
 class Schedules:
     def __init__(self) -> None:
-        self._next: list[tuple[datetime, Trigger]] = []
+        self._known: list[tuple[Schedule, Trigger]] = []
 
-    def replace(self, definition_id: str, triggers: list[Trigger], now: datetime) -> None:
+    def replace(self, graph: Graph, triggers: list[Trigger], now: datetime) -> None:
         """Forget a definition's schedules and take these."""
-        self._next = [(at, t) for at, t in self._next if t.definition_id != definition_id]
+        self.forget(graph.definition.definition_id)
         for trigger in triggers:
-            at = _first(trigger, now)
-            if at is not None:
-                self._next.append((at, trigger))
+            settings = schedules.settings_of(graph, trigger)
+            found = schedules.schedule_of(trigger, settings, tenant="", shard=0, now=now)
+            if found is not None:
+                self._known.append((found, trigger))
+
+    def forget(self, definition_id: str) -> None:
+        self._known = [(s, t) for s, t in self._known if t.definition_id != definition_id]
 
     def next(self) -> datetime | None:
-        return min((at for at, _ in self._next), default=None)
+        return min((s.cursor.next_at for s, _ in self._known if s.cursor.next_at is not None), default=None)
 
-    def fire(self, now: datetime) -> tuple[Trigger, Mapping[str, Any]]:
-        """The earliest schedule that is due, and the input its instance is started with."""
-        at, trigger = entry = min(self._next, key=lambda e: e[0])
-        self._next.remove(entry)
-        payload: Mapping[str, Any] = trigger.payload
-        following: datetime | None = None
-        if trigger.name == "Elsa.Timer":
-            following = at + parse_timespan(payload["interval"])
-        elif trigger.name == "Elsa.Cron":
-            following = Cron(payload["cronExpression"]).next(max(at, now))
-        if following is not None:
-            self._next.append((following, trigger))
-        return trigger, {name[:1].upper() + name[1:]: value for name, value in payload.items()}
-
-
-def _first(trigger: Trigger, now: datetime) -> datetime | None:
-    payload: Mapping[str, Any] = trigger.payload
-    if trigger.name == "Elsa.Timer":
-        return now + parse_timespan(payload["interval"])
-    if trigger.name == "Elsa.Cron":
-        return Cron(payload["cronExpression"]).next(now)
-    if trigger.name == "Elsa.StartAt":
-        return max(now, datetime.fromisoformat(payload["executeAt"]))
-    return None
+    def fire(self, now: datetime) -> tuple[Trigger, Mapping[str, Any]] | None:
+        """The earliest schedule that is due, and its instance's input; None when its occurrence is let go."""
+        due = [entry for entry in self._known if entry[0].cursor.next_at is not None]
+        schedule, trigger = entry = min(due, key=lambda entry: entry[0].cursor.next_at or now)
+        step = schedules.step(schedule, now)
+        if step is None:
+            return None
+        after = msgspec.structs.replace(schedule, cursor=step.then)
+        self._known[self._known.index(entry)] = (after, trigger)
+        return (trigger, schedules.given(schedule)) if step.starts else None

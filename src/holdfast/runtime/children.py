@@ -4,21 +4,28 @@ from typing import Any
 
 from holdfast.bookmark import Stimulus
 from holdfast.codec import read_payload
-from holdfast.instance import State, Status
+from holdfast.instance import Status
 from holdfast.message import Start, StartChild
+from holdfast.runtime.program import Snapshot
 
 REPLY_TO = "Holdfast:ReplyTo"
 """The property in which a child keeps whom to tell when it has ended."""
 
+PARENT_SHARD = "Holdfast:ParentShard"
+"""The property in which it keeps where that one lives."""
+
 REFUSED = "Refused"
 """The sub-status a parent is told for a child that never began."""
 
+DELETED = "Deleted"
+"""And for one that somebody deleted while it was open."""
 
-def child_start(effect: StartChild) -> Start:
-    """The message by which a child begins."""
-    properties: dict[str, Any] = {"ParentInstanceId": effect.parent_id}
+
+def child_start(effect: StartChild, shard: int = 0) -> Start:
+    """The message by which a child of a parent in that shard begins."""
+    properties: dict[str, Any] = {} if effect.parent_id is None else {"ParentInstanceId": effect.parent_id}
     if effect.reply_to:
-        properties |= {"WaitForCompletion": True, REPLY_TO: effect.reply_to}
+        properties |= {"WaitForCompletion": True, REPLY_TO: effect.reply_to, PARENT_SHARD: shard}
     return Start(
         input=effect.input,
         correlation_id=effect.correlation_id,
@@ -27,22 +34,24 @@ def child_start(effect: StartChild) -> Start:
     )
 
 
-def child_refused(effect: StartChild) -> Stimulus:
-    """What a parent hears when an activation strategy did not let its child begin."""
+def child_refused(
+    instance_id: str, parent_id: str, reply_to: str | None, sub_status: str = REFUSED
+) -> Stimulus:
+    """What a parent hears of a child that has no state to tell of: never let begin, or deleted."""
     return Stimulus(
         name="child refused",
-        exact_key=effect.reply_to,
-        instance_id=effect.parent_id,
+        exact_key=reply_to,
+        instance_id=parent_id,
         input={
             "WorkflowOutput": {},
-            "WorkflowInstanceId": effect.instance_id,
+            "WorkflowInstanceId": instance_id,
             "WorkflowStatus": Status.FINISHED.value,
-            "WorkflowSubStatus": REFUSED,
+            "WorkflowSubStatus": sub_status,
         },
     )
 
 
-def child_ended(state: State) -> Stimulus | None:
+def child_ended(state: Snapshot, instance_id: str) -> Stimulus | None:
     """What a child that has ended tells its parent; None while it has not, or when nobody wants to hear."""
     reply_to = state.properties.get(REPLY_TO)
     if state.status is not Status.FINISHED or not reply_to or state.parent_id is None:
@@ -53,7 +62,7 @@ def child_ended(state: State) -> Stimulus | None:
         instance_id=state.parent_id,
         input={
             "WorkflowOutput": read_payload(state.output),
-            "WorkflowInstanceId": state.id,
+            "WorkflowInstanceId": instance_id,
             "WorkflowStatus": state.status.value,
             "WorkflowSubStatus": state.sub_status.value,
         },

@@ -11,6 +11,7 @@ from types import TracebackType
 from holdfast.commit import Commit
 from holdfast.errors import Unavailable
 from holdfast.store import Committed, StaleTurn, Turns
+from holdfast.telemetry import Figures
 
 MOST = 300
 """Turns in one group."""
@@ -21,7 +22,12 @@ GROUPS = 2
 class Committer:
     """Use it with `async with`; leaving it waits for what was asked to be written."""
 
-    def __init__(self, store: Turns, *, most: int = MOST, groups: int = GROUPS) -> None:
+    def __init__(
+        self, store: Turns, *, most: int = MOST, groups: int = GROUPS, figures: Figures | None = None
+    ) -> None:
+        figures = figures or Figures()
+        self._sizes = figures.histogram("commit_turns")
+        self._times = figures.histogram("commit_seconds")
         self._store = store
         self._most = most
         self._groups = groups
@@ -77,6 +83,7 @@ class Committer:
         return list(taken.values())
 
     async def _write(self, group: list[tuple[Commit, asyncio.Future[Committed]]]) -> None:
+        began = asyncio.get_running_loop().time()
         try:
             outcomes = await self._store.commit([commit for commit, _ in group])
         except Exception as error:  # whatever it was, those who wait must hear of it; the next group goes on
@@ -84,6 +91,8 @@ class Committer:
                 if not written.done():
                     written.set_exception(error)
             return
+        self._sizes.observe(len(group))
+        self._times.observe(asyncio.get_running_loop().time() - began)
         for (_, written), outcome in zip(group, outcomes, strict=True):
             if written.done():
                 continue

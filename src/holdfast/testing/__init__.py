@@ -1,4 +1,4 @@
-"""What tests of workflows need: an in-memory host, a clock you move, mocked activities.
+"""What tests of workflows need: an in-memory host, a clock you move, mocked activities, a bench for machines.
 
     host = Host()
     await host.load("order.json")
@@ -13,6 +13,7 @@ from holdfast.local import ActivityRecord, HostedInstance, NotPublished
 from holdfast.testing.clock import ManualClock, NumberedIds
 from holdfast.testing.host import Host
 from holdfast.testing.lines import Lines
+from holdfast.testing.machines import MachineBench
 from holdfast.testing.mocks import Outcomes
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Host",
     "HostedInstance",
     "Lines",
+    "MachineBench",
     "ManualClock",
     "NotPublished",
     "NumberedIds",

@@ -1,16 +1,16 @@
 """Runs a folder of conformance scenarios: `python -m holdfast.testing.corpus DIR`.
 
 Each folder with an `expected.json` is a scenario: definitions, and cases that say what is done and
-what must come of it. Every case is played on a fresh in-memory host. Differences are told line by
-line, a scenario that needs a feature this host has not is skipped, and the last line counts cases.
-The form of a scenario is `corpus_scenario`.
+what must come of it. Every case is played on a fresh host, the local one and the durable runtime.
+Differences are told line by line, a scenario that needs a feature neither has is skipped, and the last
+lines count cases, one for each host. The form of a scenario is `corpus_scenario`.
 """
 
 import argparse
 import asyncio
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -19,11 +19,13 @@ from holdfast.errors import HoldfastError, Invalid, NotFound
 from holdfast.testing.corpus_check import check_case, check_step
 from holdfast.testing.corpus_compare import Failure
 from holdfast.testing.corpus_scenario import FILE, Scenario, read_scenario
-from holdfast.testing.corpus_steps import Stage, perform
+from holdfast.testing.corpus_steps import NewHost, Stage, durable_host, local_host, perform
 from holdfast.testing.corpus_values import SHOWN
 
-PROVIDED = frozenset({"javascript", "liquid", "events", "dispatch", "scheduling"})
-"""Features of the in-memory host beyond the engine itself."""
+PROVIDED = frozenset({"javascript", "liquid", "events", "dispatch", "scheduling", "alterations"})
+"""Features of the hosts beyond the engine itself."""
+
+HOSTS: Mapping[str, NewHost] = {"local host": local_host, "durable runtime": durable_host}
 
 
 class Tally(msgspec.Struct):
@@ -50,21 +52,22 @@ def missing_features(scenario: Scenario) -> list[str]:
     return [feature for feature in scenario.requires if feature not in PROVIDED]
 
 
-async def play(scenario: Scenario, index: int) -> list[Failure]:
+async def play(scenario: Scenario, index: int, new_host: NewHost = local_host) -> list[Failure]:
     """Play one case on a fresh host; what it did not keep, and nothing when it passed."""
     at = "form"
     failures: list[Failure] = []
     try:
         case = scenario.case(index)
         at = "definitions"
-        stage = Stage(scenario.folder, case.options)
-        stage.load(scenario.definitions)
-        for number, step in enumerate(case.steps):
-            at = f"steps[{number}] {step.op}"
-            result = await perform(stage, step)
-            failures += [_placed(failure, at) for failure in check_step(stage, step, result)]
-        at = "expect"
-        failures += check_case(stage, case)
+        async with new_host(case.options) as host:
+            stage = Stage(scenario.folder, case.options, host)
+            await stage.load(scenario.definitions)
+            for number, step in enumerate(case.steps):
+                at = f"steps[{number}] {step.op}"
+                result = await perform(stage, step)
+                failures += [_placed(failure, at) for failure in check_step(stage, step, result)]
+            at = "expect"
+            failures += check_case(stage, case)
     except HoldfastError as problem:
         failures.append(Failure(key=at, problem=str(problem)))
     except Exception as problem:  # one case that breaks the host must not take the others with it
@@ -80,10 +83,14 @@ def _placed(failure: Failure, at: str) -> Failure:
 class Report:
     """Tells how a run goes: on a terminal also where it is."""
 
-    def __init__(self, *, verbose: bool, is_terminal: bool) -> None:
-        self.tally = Tally()
+    def __init__(self, hosts: Iterable[str], *, verbose: bool, is_terminal: bool) -> None:
+        self.tallies = {host: Tally() for host in hosts}
         self._verbose = verbose
         self._is_terminal = is_terminal
+
+    @property
+    def is_good(self) -> bool:
+        return all(tally.is_good for tally in self.tallies.values())
 
     def begin(self, scenario: str, number: int, of: int) -> None:
         if self._is_terminal:
@@ -91,25 +98,32 @@ class Report:
             sys.stdout.flush()
 
     def skip(self, scenario: Scenario, missing: list[str]) -> None:
-        self.tally.skipped += len(scenario.cases)
+        for tally in self.tallies.values():
+            tally.skipped += len(scenario.cases)
         self._tell(f"SKIP {scenario.name}: needs {', '.join(missing)}")
 
-    def take(self, scenario: str, case: str | None, failures: Iterable[Failure]) -> None:
-        place = scenario if case is None else f"{scenario} / {case}"
-        told = list(failures)
+    def refuse(self, scenario: str, problem: str) -> None:
+        """A scenario that cannot be played at all."""
+        for tally in self.tallies.values():
+            tally.failed += 1
+        self._tell(f"FAIL {scenario}: {Failure(key=FILE, problem=problem).tell()}")
+
+    def take(self, host: str, place: str, failures: Iterable[Failure]) -> None:
+        tally, told = self.tallies[host], list(failures)
         if told:
-            self.tally.failed += 1
+            tally.failed += 1
         else:
-            self.tally.passed += 1
+            tally.passed += 1
             if self._verbose:
-                self._tell(f"PASS {place}")
+                self._tell(f"PASS {place} on the {host}")
         for failure in told:
-            self._tell(f"FAIL {place}: {failure.tell(None if self._verbose else SHOWN)}")
+            self._tell(f"FAIL {place} on the {host}: {failure.tell(None if self._verbose else SHOWN)}")
             if self._verbose and failure.trace:
                 self._tell(failure.trace.rstrip())
 
     def end(self) -> None:
-        self._tell(str(self.tally))
+        for host, tally in self.tallies.items():
+            self._tell(f"{tally} on the {host}")
 
     def _tell(self, line: str) -> None:
         if self._is_terminal:
@@ -117,23 +131,24 @@ class Report:
         print(line)
 
 
-async def run_corpus(folders: list[Path], report: Report) -> Tally:
-    """Play every case of these scenarios."""
+async def run_corpus(folders: list[Path], hosts: Iterable[str], report: Report) -> None:
+    """Play every case of these scenarios on each of these hosts."""
     for number, folder in enumerate(folders, start=1):
         report.begin(folder.name, number, len(folders))
         try:
             scenario = read_scenario(folder)
         except Invalid as problem:
-            report.take(folder.name, None, [Failure(key=FILE, problem=str(problem))])
+            report.refuse(folder.name, str(problem))
             continue
         missing = missing_features(scenario)
         if missing:
             report.skip(scenario, missing)
             continue
         for index in range(len(scenario.cases)):
-            report.take(scenario.name, scenario.case_name(index), await play(scenario, index))
+            for host in hosts:
+                place = f"{scenario.name} / {scenario.case_name(index)}"
+                report.take(host, place, await play(scenario, index, HOSTS[host]))
     report.end()
-    return report.tally
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -143,6 +158,9 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("corpus", metavar="DIR", type=Path, help=f"holds scenarios: folders with {FILE}")
     parser.add_argument("--only", metavar="NAME", nargs="+", default=[], help="run these scenarios only")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--local", action="store_true", help="play them on the local host only")
+    which.add_argument("--durable", action="store_true", help="play them on the durable runtime only")
     parser.add_argument("--verbose", action="store_true", help="tell of passed cases too, cut no values")
     given = parser.parse_args(arguments)
     try:
@@ -150,8 +168,11 @@ def main(arguments: list[str] | None = None) -> int:
     except NotFound as problem:
         print(problem, file=sys.stderr)
         return 2
-    report = Report(verbose=given.verbose, is_terminal=sys.stdout.isatty())
-    return 0 if asyncio.run(run_corpus(folders, report)).is_good else 1
+    left_out = {"durable runtime"} if given.local else {"local host"} if given.durable else set[str]()
+    hosts = [host for host in HOSTS if host not in left_out]
+    report = Report(hosts, verbose=given.verbose, is_terminal=sys.stdout.isatty())
+    asyncio.run(run_corpus(folders, hosts, report))
+    return 0 if report.is_good else 1
 
 
 def _choose(corpus: Path, only: list[str]) -> list[Path]:

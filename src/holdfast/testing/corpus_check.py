@@ -37,6 +37,12 @@ def check_step(stage: Stage, step: form.AnyStep, result: Any) -> Failures:
                 yield from match_expectation(stage, step.expect, "expect")
         case form.Publish() | form.PublishNewVersion():
             yield from _publish(step.expect, result)
+        case form.Alter():
+            succeeded = all(one.is_applied for one in result)
+            wanted = True if step.expect is None else step.expect.succeeded
+            if wanted is not UNSET and succeeded is not wanted:
+                texts = [one.text for one in result]
+                yield Failure(key="expect.succeeded", expected=wanted, actual=texts)
         case form.GetDefinition() | form.GetSubgraph():
             if step.expect is not None:
                 yield from _fetched(step.expect, result)

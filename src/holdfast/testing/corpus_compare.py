@@ -12,9 +12,9 @@ from msgspec import UNSET
 
 from holdfast.bookmark import Bookmark, Trigger
 from holdfast.codec import read_payload
+from holdfast.definitions.consumers import activities_in
 from holdfast.definitions.validate import Problem
 from holdfast.instance import Incident
-from holdfast.local.catalogue import activities_in
 from holdfast.testing import corpus_expectation as form
 from holdfast.testing.corpus_values import ABSENT, SHOWN, as_json, at_path, can_pair, covers, is_equal, shown
 

@@ -1,13 +1,14 @@
-"""Performing the steps of a case on a fresh in-memory host.
+"""Performing the steps of a case on a fresh host: the local one, or the durable runtime.
 
 A `Stage` is the host with the definitions of the scenario in it, and the instance the case is about.
 A step gives back what there is to compare; the comparing is `corpus_check`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -15,12 +16,16 @@ from holdfast.bookmark import Trigger
 from holdfast.codec import decode, read_payload
 from holdfast.definitions.document import Definition
 from holdfast.definitions.validate import Problem
+from holdfast.engine.alterations import read_alterations
 from holdfast.engine.state import thaw
 from holdfast.errors import HoldfastError, Invalid, NotFound
 from holdfast.local.hosted import HostedInstance
 from holdfast.testing import corpus_scenario as form
 from holdfast.testing.corpus_values import ABSENT
+from holdfast.testing.durable import DurableHost
 from holdfast.testing.host import Host, NotPublished
+
+T = TypeVar("T")
 
 LONGEST_WAIT = timedelta(days=30)
 """How far the clock is moved for an instance that should finish by itself."""
@@ -49,16 +54,43 @@ class Fetched(msgspec.Struct, frozen=True, kw_only=True):
     document: Any
 
 
+@asynccontextmanager
+async def local_host(options: form.Options) -> AsyncGenerator[Host]:
+    """Everything in this process and in memory, one thing after another."""
+    yield Host(functions=_functions(options), flowchart_mode=options.flowchart_execution_mode)
+
+
+@asynccontextmanager
+async def durable_host(options: form.Options) -> AsyncGenerator[DurableHost]:
+    """A node of the durable runtime on a store in memory."""
+    async with DurableHost(
+        functions=_functions(options), flowchart_mode=options.flowchart_execution_mode
+    ) as host:
+        yield host
+
+
+def _functions(options: form.Options) -> dict[str, Callable[..., Any]]:
+    return {name: _always(value) for name, value in options.javascript_functions.items()}
+
+
+async def done(answer: T | Awaitable[T]) -> T:
+    """What the local host answers at once, and the durable one when it is written."""
+    if isinstance(answer, Awaitable):
+        return await cast("Awaitable[T]", answer)
+    return answer
+
+
+NewHost = Callable[[form.Options], AbstractAsyncContextManager[Host | DurableHost]]
+"""Gives a fresh host for a case."""
+
+
 class Stage:
     """One host with the definitions of a scenario, while a case is played on it."""
 
-    def __init__(self, folder: Path, options: form.Options) -> None:
+    def __init__(self, folder: Path, options: form.Options, host: Host | DurableHost) -> None:
         self.folder = folder
         self.options = options
-        self.host = Host(
-            functions={name: _always(value) for name, value in options.javascript_functions.items()},
-            flowchart_mode=options.flowchart_execution_mode,
-        )
+        self.host = host
         self.payload: Any = ABSENT
         """What `readPayload` read last."""
         self.definition_id: str | None = None
@@ -79,30 +111,30 @@ class Stage:
         except OSError as problem:
             raise StepFailed(f"{file} cannot be read: {problem.strerror}") from problem
 
-    def load(self, sources: Iterable[form.Source]) -> None:
+    async def load(self, sources: Iterable[form.Source]) -> None:
         """Bring the scenario's files into the host, in order."""
         for source in sources:
             try:
-                self._load(source)
+                await self._load(source)
             except HoldfastError as problem:
                 raise StepFailed(f"{source.file} cannot be loaded: {problem}") from problem
-        self.host.refresh()  # only now does everybody know the workflow-activities of everybody
+        await done(self.host.refresh())  # only now does everybody know everybody's workflow-activities
 
-    def _load(self, source: form.Source) -> None:
+    async def _load(self, source: form.Source) -> None:
         text = self.read(source.file)
         if source.load == "data":
             decode(text)
         elif source.load == "provider":
-            self.host.definitions.provide(text)
+            await done(self.host.definitions.provide(text))
         else:
-            definition_id = self.import_file(source.file)
+            definition_id = await self.import_file(source.file)
             if source.load == "import":
-                published = self.publish(definition_id)
+                published = await self.publish(definition_id)
                 if published.definition is None:
                     raise NotPublished(published.problems)
 
-    def import_file(self, file: str) -> str:
-        imported = self.host.definitions.import_draft(self.read(file))
+    async def import_file(self, file: str) -> str:
+        imported = await done(self.host.definitions.import_draft(self.read(file)))
         self._imported[file] = imported.definition_id
         return imported.definition_id
 
@@ -112,16 +144,15 @@ class Stage:
             raise StepFailed(f"{file} was not imported, so that there is no draft of it")
         return self._imported[file]
 
-    def publish(self, definition_id: str) -> Published:
-        draft = self.host.definitions.draft_of(definition_id)
+    async def publish(self, definition_id: str) -> Published:
+        draft = await done(self.host.definitions.draft_of(definition_id))
         problems = [problem for problem in self.host.validate(draft) if problem.blocks_publishing]
         ignore = not self.options.fail_on_validation_errors
         try:
-            return Published(
-                definition=self.host.publish(definition_id, ignore_problems=ignore), problems=problems
-            )
+            definition = await done(self.host.publish(definition_id, ignore_problems=ignore))
         except NotPublished as refused:
             return Published(definition=None, problems=refused.problems)
+        return Published(definition=definition, problems=problems)
 
     async def run(self, step: form.Run) -> None:
         self._instance = instance = await self.host.run(
@@ -222,12 +253,12 @@ async def perform(stage: Stage, step: form.AnyStep) -> Any:
             await host.publish_event(step.event_name, step.payload, correlation_id=step.correlation_id)
         case form.Publish():
             stage.definition_id = step.definition_id or stage.imported(step.file or "")
-            return stage.publish(stage.definition_id)
+            return await stage.publish(stage.definition_id)
         case form.PublishNewVersion():
             stage.definition_id = step.definition_id
-            return stage.publish(step.definition_id)
+            return await stage.publish(step.definition_id)
         case form.Import():
-            stage.definition_id = stage.import_file(step.file)
+            stage.definition_id = await stage.import_file(step.file)
         case form.GetDefinition() | form.GetSubgraph():
             return stage.fetch(step)
         case form.Consumers():
@@ -239,18 +270,20 @@ async def perform(stage: Stage, step: form.AnyStep) -> Any:
             stage.definition_id = step.definition_id
             return stage.triggers_of(step.definition_id)
         case form.DeleteDefinition():
-            host.delete(step.definition_id)
+            await done(host.delete(step.definition_id))
         case form.ReloadDefinitions():
-            host.reload()
+            await done(host.reload())
         case form.RefreshDefinitions():
-            host.refresh(*step.definition_ids)
+            await done(host.refresh(*step.definition_ids))
         case form.RoundTripState():
             return stage.round_trip()
         case form.ReadPayload():
             stage.read_file_payload(step)
         case form.SetJavascriptFunction():
             host.functions[step.name] = _always(step.value)
-        case form.Http() | form.Api() | form.Alter():
+        case form.Alter():
+            return await host.alter(stage.instance, *read_alterations(step.alterations))
+        case form.Http() | form.Api():
             raise StepFailed("this host cannot do that; the scenario must name the feature in `requires`")
     return None
 

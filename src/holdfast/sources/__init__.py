@@ -1,0 +1,1 @@
+"""Where workflows come from besides the database: files, folders that are watched, Python modules."""
