@@ -10,7 +10,7 @@ import inspect
 import json
 import pkgutil
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -343,13 +343,12 @@ def _said(message: ast.expr) -> str:
 def commands_page() -> str:
     lines = ["# Commands", _NOTE, _help_of(cli), *_options(cli)]
     commands = [
-        (f"[`{name}`](#holdfast-{name})", _help_of(c).partition("\n")[0]) for name, c in _commands(cli)
+        (f"[`{name}`](#holdfast-{name.replace(' ', '-')})", _help_of(c).partition("\n")[0])
+        for name, c in _commands(cli)
     ]
     lines.append(_table(("Command", "What it does"), commands))
     for name, command in _commands(cli):
-        arguments = [p for p in command.params if isinstance(p, click.Argument)]
-        usage = " ".join(["holdfast", name, "[OPTIONS]", *map(_argument, arguments)])
-        lines += [f"## holdfast {name}", f"```text\n{usage}\n```", _help_of(command), *_options(command)]
+        lines += _command(name, command)
     lines += [
         "## How a command ends",
         _table(
@@ -368,9 +367,22 @@ def commands_page() -> str:
     return _page(lines)
 
 
-def _commands(group: click.Command) -> list[tuple[str, click.Command]]:
-    commands = group.commands if isinstance(group, click.Group) else {}
-    return sorted((name, command) for name, command in commands.items() if not command.hidden)
+def _command(name: str, command: click.Command) -> Iterator[str]:
+    arguments = [p for p in command.params if isinstance(p, click.Argument)]
+    inside = ["[COMMAND]"] if isinstance(command, click.Group) else []
+    usage = " ".join(["holdfast", name, "[OPTIONS]", *map(_argument, arguments), *inside])
+    heading = "###" if " " in name else "##"
+    yield from (f"{heading} holdfast {name}", f"```text\n{usage}\n```", _help_of(command), *_options(command))
+
+
+def _commands(group: click.Command, above: str = "") -> list[tuple[str, click.Command]]:
+    """All of them by name, those of a group behind it."""
+    commands: Mapping[str, click.Command] = group.commands if isinstance(group, click.Group) else {}
+    found: list[tuple[str, click.Command]] = []
+    for name, command in sorted(commands.items()):
+        if not command.hidden:
+            found += [(above + name, command), *_commands(command, f"{above}{name} ")]
+    return found
 
 
 def _help_of(command: click.Command) -> str:
