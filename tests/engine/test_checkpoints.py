@@ -63,7 +63,7 @@ async def test_a_process_that_dies_after_a_checkpoint_neither_repeats_nor_forget
         connections=["a>b", "a>c", "b>d", "c>d", "d>e"],
     )
     told = await run_and_crash_everywhere(Host(), loud(strategy, root))
-    assert len(told) > 10
+    assert len(told) > 7
     assert {tuple(lines) for lines in told} == {("a", "b1", "c1", "b2", "c2", "c3", "e")}
 
 

@@ -34,6 +34,7 @@ class Workflow(Activity):
 
     declares_variables = True
     auto_complete = False
+    only_schedules = True
     root: Child
 
     def execute(self, context: ActivityContext) -> None:

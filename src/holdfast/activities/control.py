@@ -33,6 +33,7 @@ class Sequence(Activity):
 
     declares_variables = True
     auto_complete = False
+    only_schedules = True
     activities: Ports
 
     def execute(self, context: ActivityContext) -> None:
@@ -82,6 +83,7 @@ class Parallel(Activity):
 
     declares_variables = True
     auto_complete = False
+    only_schedules = True
     activities: Ports
 
     def execute(self, context: ActivityContext) -> None:

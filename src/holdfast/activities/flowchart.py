@@ -39,6 +39,7 @@ class Flowchart(Activity):
 
     declares_variables = True
     auto_complete = False
+    only_schedules = True
     activities: Ports
     plans: FlowPlans
     follower: Counting | Tokens | None = None

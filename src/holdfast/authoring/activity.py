@@ -47,6 +47,8 @@ class Activity:
 
     auto_complete: ClassVar[bool] = True
     """Complete by itself as soon as it waits for nothing and nobody."""
+    only_schedules: ClassVar[bool] = False
+    """Executing it does no more than schedule others: commit strategies have nothing to keep before those."""
     declares_variables: ClassVar[bool] = False
     """A variable container: its `variables` are declared anew at each execution."""
     outcomes_of: ClassVar[Callable[[Any], list[str]] | None] = None

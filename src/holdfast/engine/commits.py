@@ -22,4 +22,6 @@ def wants_checkpoint(burst: Burst, node: Node, moment: Literal["Executing", "Exe
     if strategy == "Periodic":
         since = burst.checkpointed_at
         return since is None or burst.clock.now() - since >= PERIOD
+    if node.implementation.only_schedules:
+        return False
     return strategy == f"Activity{moment}"
