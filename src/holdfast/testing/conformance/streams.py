@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 import pytest
 
-from holdfast.errors import Invalid
+from holdfast.errors import Invalid, Unavailable
 from holdfast.stream import Delivery, Message, Stream, Subscription
 from holdfast.streams import open_stream
 
@@ -193,13 +193,20 @@ class StreamConformance:
         found: list[Message] = []
         is_done = asyncio.Event()
 
-        async def member(number: int) -> None:
+        async def take() -> None:
             async with (await another()).subscribe(topic, "g") as subscription:
                 async for delivery in subscription:
                     found.append(delivery.message)
                     await delivery.ack()
                     if len({one.id for one in found}) == 1000:
                         is_done.set()
+
+        async def member(number: int) -> None:
+            while True:
+                try:
+                    await take()
+                except Unavailable:
+                    await asyncio.sleep(SHORT)  # a broker may send a member away: it joins again
 
         tasks = [asyncio.ensure_future(member(number)) for number in range(4)]
         sent = keyed(1000, keys=37)
